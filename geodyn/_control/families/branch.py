@@ -6,6 +6,8 @@ but a just passes through zero there, so that the equations stay regular.
 Source: Allgower & Georg, *Introduction to Numerical Continuation Methods* (SIAM 2003), chapters 6 and 10.
 """
 
+from typing import Any, NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -45,57 +47,63 @@ class KKT(eqx.Module):
     scale: Scalar
     drag: Scalar | None = None
 
-    def parts(self, z):
+    def parts(self, z: Float[Array, " n"]) -> tuple[Any, Float[Array, " w"], Scalar]:
         """Unknowns of the stroke, weights (a, y), and parameter."""
         flat, unravel = ravel_pytree(self.like)
         x, weights, parameter = jnp.split(z, [flat.size, z.size - 1])
         return unravel(x), weights, parameter[0] * self.scale
 
     @jit
-    def beginning(self, x, parameter) -> Float[Array, " n"]:
+    def beginning(self, x: PyTree, parameter: Scalar) -> Float[Array, " n"]:
         """The point z of an optimal stroke. Its weights are those with which the gradients of all values cancel, the
         multipliers of a net rotation of zero among them."""
-        gradients = jax.vmap(lambda row: ravel_pytree(row)[0])(jax.jacrev(lambda x: self.values(x, parameter))(x))
+        slopes = jax.jacrev(lambda x: self.values(x, parameter))(x)
+        gradients = jax.vmap(lambda row: ravel_pytree(row)[0])(slopes)
+        # The vector that the gradients take to zero is the singular vector of the least singular value.
         weights = jnp.linalg.svd(gradients, full_matrices=False)[0][:, -1]
         weights = weights * jnp.sign(weights[0])
         return jnp.concatenate([ravel_pytree(x)[0], weights, (parameter / self.scale)[None]])
 
-    def values(self, x, parameter) -> Float[Array, " w"]:
+    def values(self, x: PyTree, parameter: Scalar) -> Float[Array, " w"]:
         """The scaled energy f, and −c, where c is the error of the displacement."""
         energy, g = self.varied.outcome(x, parameter)
         here = self.varied.at(parameter)
         return jnp.append(energy / here.energy, -here.miss(g))
 
-    def residual(self, z):
+    def residual(self, z: Float[Array, " n"]) -> Float[Array, " e"]:
         """The gradient of `a f − y·c`, the constraints, and the normalisation of (a, y); all zero at a solution."""
         x, weights, parameter = self.parts(z)
         values, pull = jax.vjp(lambda x: self.values(x, parameter), x)
         norm = (weights @ weights - 1)[None] / 2
-        return jnp.concatenate([ravel_pytree(pull(weights)[0])[0], values[1:], norm])
+        gradient = ravel_pytree(pull(weights)[0])[0]
+        return jnp.concatenate([gradient, values[1:], norm])
 
-    def second_order(self, z, jacobian) -> Scalar:
+    def second_order(self, z: Float[Array, " n"], jacobian: Float[Array, "e n"]) -> Scalar:
         """The smallest eigenvalue of the second variation, from the jacobian of the residual."""
         x, weights, parameter = self.parts(z)
-        n, p = z.size - 1 - weights.size, weights.size - 1
-        hessian, constraints = jacobian[:n, :n] / weights[0], jacobian[n : n + p, :n]
+        n = z.size - 1 - weights.size
+        p = weights.size - 1
+        hessian = jacobian[:n, :n] / weights[0]
+        constraints = jacobian[n : n + p, :n]
         return second_variation(self.varied.at(parameter), x, hessian, constraints)[0]
 
-    def shift(self, z):
+    def shift(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         """The direction of a shift of time, a symmetry of the conditions; zero unless x is a FourierStroke."""
         x = self.parts(z)[0]
         if not isinstance(x, FourierStroke):
             return jnp.zeros_like(z)
         k = jnp.arange(1, x.cosine.shape[1] + 1)[None]
-        moved = ravel_pytree(FourierStroke(0 * x.mean, k * x.sine, -k * x.cosine))[0]
-        return jnp.concatenate([moved, jnp.zeros(z.size - moved.size)])
+        rate = FourierStroke(0 * x.mean, k * x.sine, -k * x.cosine)
+        change = ravel_pytree(rate)[0]
+        return jnp.concatenate([change, jnp.zeros(z.size - change.size)])
 
-    def essential(self, z, residual):
+    def essential(self, z: Float[Array, " n"], residual: Float[Array, " e"]) -> Float[Array, " e"]:
         """The residual without its part along a shift of time. With exact integrals this part is zero. But the error of
         the quadrature depends on the phase, and no stroke of a given phase makes it vanish."""
         late = self.shift(z)[:-1]
         return residual - late * (late @ residual) / jnp.maximum(late @ late, jnp.finfo(z.dtype).eps)
 
-    def measures(self, z) -> dict[str, Array]:
+    def measures(self, z: Float[Array, " n"]) -> dict[str, Array]:
         """The numbers that a `StrokeFamily` stores for each of its strokes."""
         x, weights, parameter = self.parts(z)
         energy, g = self.varied.outcome(x, parameter)
@@ -103,13 +111,26 @@ class KKT(eqx.Module):
         xi = here.swimmer.group.log(g)
         drag = towing_drag(here.swimmer) if self.drag is None else self.drag
         prices = here.energy / jnp.linalg.norm(here.displacement) * weights[1:] / weights[0]
+        moves = xi[: here.swimmer.group.translations]
         return {
             "parameter": parameter,
             "displacement": here.reached(xi),
             "cost": energy,
             "multiplier": here.of_components(prices[: here.asked().size]),
-            "efficiency": drag * jnp.sum(xi[: here.swimmer.group.translations] ** 2) / energy,
+            "efficiency": drag * jnp.sum(moves**2) / energy,
         }
+
+
+class Newton(NamedTuple):
+    """A step of Newton's method on the branch: the point y, the unit vector `along` the branch there, the jacobian
+    before the step, the length of the step and the largest residual before it, and the number of steps so far."""
+
+    y: Float[Array, " n"]
+    along: Float[Array, " n"]
+    jacobian: Float[Array, "e n"]
+    step: Scalar
+    error: Scalar
+    count: Int[Array, ""]
 
 
 @for_few_runs
@@ -119,36 +140,50 @@ def advance(kkt: KKT, z: Float[Array, " n"], tangent: Float[Array, " n"], h: Sca
     Newton's method on a consistent system with more equations than unknowns. Each step is the least-squares solution
     of least norm, without singular values below 1e-8 of the largest: those belong to symmetries.
     """
-    start, pin = z + h * tangent, kkt.shift(z)
+    start = z + h * tangent
+    pin = kkt.shift(z)
     eps = jnp.finfo(z.dtype).eps
 
-    def system(y):
+    def system(y: Float[Array, " n"]) -> Float[Array, " e"]:
         residual = kkt.essential(y, kkt.residual(y))
         return jnp.concatenate([residual, jnp.stack([pin @ (y - z), tangent @ (y - start)])])
 
-    def newton(state):
-        y, _, _, _, _, count = state
+    def newton(state: Newton) -> Newton:
+        y = state.y
         jacobian, value = jax.jacfwd(lambda y: (system(y),) * 2, has_aux=True)(y)
-        right = jnp.stack([-value, (jnp.arange(value.size) == value.size - 1).astype(value.dtype)], axis=1)
+        # The last equation says how far y is along the branch; the tangent is what changes this one alone.
+        onwards = (jnp.arange(value.size) == value.size - 1).astype(value.dtype)
+        right = jnp.stack([-value, onwards], axis=1)
         step, along = jnp.linalg.lstsq(jacobian, right, rcond=_FLAT)[0].T
-        sizes = jnp.linalg.norm(step), jnp.max(jnp.abs(value))
-        return y + step, along / jnp.linalg.norm(along), jacobian, *sizes, count + 1
+        size = jnp.linalg.norm(step)
+        error = jnp.max(jnp.abs(value))
+        return Newton(y + step, along / jnp.linalg.norm(along), jacobian, size, error, state.count + 1)
 
     # Convergence is quadratic: after a step below √eps the next one would be of the order of rounding.
-    def rests(state):
-        return (state[3] < jnp.sqrt(eps)) | (state[4] < 100 * eps)
+    def rests(state: Newton) -> Bool[Array, ""]:
+        return (state.step < jnp.sqrt(eps)) | (state.error < 100 * eps)
 
-    def goes_on(state):
-        return ~rests(state) & (state[3] < 1) & (state[5] < 8)
+    def goes_on(state: Newton) -> Bool[Array, ""]:
+        return ~rests(state) & (state.step < 1) & (state.count < 8)
 
-    one, empty = jnp.ones((), z.dtype), jnp.zeros((z.size + 1, z.size), z.dtype)
-    state = jax.lax.while_loop(goes_on, newton, (start, tangent, empty, one / 2, one, jnp.array(0)))
-    y, along, jacobian, _, _, count = state
-    residual = kkt.residual(y)
-    measures, slopes = jax.jvp(kkt.measures, (y,), (along,))
-    second_order = kkt.second_order(y, jacobian)
-    converged = rests(state) & (jnp.max(jnp.abs(kkt.essential(y, residual))) < 1e5 * eps)
-    return Point(y, along, measures, slopes, jnp.max(jnp.abs(residual)), second_order, count, converged)
+    one = jnp.ones((), z.dtype)
+    empty = jnp.zeros((z.size + 1, z.size), z.dtype)
+    first = Newton(start, tangent, empty, one / 2, one, jnp.array(0))
+    last = jax.lax.while_loop(goes_on, newton, first)
+    residual = kkt.residual(last.y)
+    measures, slopes = jax.jvp(kkt.measures, (last.y,), (last.along,))
+    second_order = kkt.second_order(last.y, last.jacobian)
+    solved = jnp.max(jnp.abs(kkt.essential(last.y, residual))) < 1e5 * eps
+    return Point(
+        z=last.y,
+        tangent=last.along,
+        measures=measures,
+        slopes=slopes,
+        kkt_residual=jnp.max(jnp.abs(residual)),
+        second_order=second_order,
+        iterations=last.count,
+        converged=rests(last) & solved,
+    )
 
 
 @for_few_runs
@@ -159,13 +194,23 @@ def farthest(kkt: KKT, near: Point) -> Point:
     The displacement is stationary there, so that its error is of fourth order in the distance.
     """
     n = ravel_pytree(kkt.like)[0].size
-    z = near.z - near.z[n] / near.tangent[n] * near.tangent
+    a = near.z[n]
+    rate = near.tangent[n]
+    z = near.z - a / rate * near.tangent
 
-    def constraints(z):
+    def constraints(z: Float[Array, " n"]) -> Float[Array, " p"]:
         x, _, parameter = kkt.parts(z)
         return kkt.values(x, parameter)[1:]
 
     z = z - jnp.linalg.lstsq(jax.jacfwd(constraints)(z), constraints(z))[0]
     measures, slopes = jax.jvp(kkt.measures, (z,), (near.tangent,))
-    residual = jnp.max(jnp.abs(kkt.residual(z)))
-    return Point(z, near.tangent, measures, slopes, residual, near.second_order, jnp.array(1), jnp.array(True))
+    return Point(
+        z=z,
+        tangent=near.tangent,
+        measures=measures,
+        slopes=slopes,
+        kkt_residual=jnp.max(jnp.abs(kkt.residual(z))),
+        second_order=near.second_order,
+        iterations=jnp.array(1),
+        converged=jnp.array(True),
+    )

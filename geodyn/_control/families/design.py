@@ -1,6 +1,7 @@
 """PURPOSE: joint optimisation of a body and its stroke."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,6 +22,7 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, Float, Int, Number, PyTree, Scalar, Tree, Vector
 from geodyn._locomotion.connections.connection import AbstractSwimmer
+from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.strokes.stroke import FourierStroke, Stroke, floating
 
 
@@ -68,7 +70,7 @@ class DesignProblem(eqx.Module):
     varied: VariedProblem
     bounds: tuple[Float[Array, " b"], Float[Array, " b"]]
 
-    def __call__(self, x):
+    def __call__(self, x: PyTree) -> tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]:
         stroke, (parameters, size) = x
         energy, g = self.varied.outcome(stroke, (parameters, size))
         here, (lower, upper) = self.varied.at((parameters, size)), self.bounds
@@ -79,15 +81,17 @@ class DesignProblem(eqx.Module):
         return energy / (worth * here.energy), here.miss(g), gaps
 
 
-def _body(swimmer, parameters):
+def _body(swimmer: Callable[[PyTree], Costly], parameters: tuple[PyTree, Scalar | None]) -> Costly:
     return swimmer(parameters[0])
 
 
-def _size(displacement, parameters):
+def _size(displacement: Float[Array, "..."], parameters: tuple[PyTree, Scalar | None]) -> Float[Array, "..."]:
     return displacement if parameters[1] is None else displacement * parameters[1]
 
 
-def _checked_bounds(parameters: PyTree, bounds: tuple[PyTree, PyTree] | None):
+def _checked_bounds(
+    parameters: PyTree, bounds: tuple[PyTree, PyTree] | None
+) -> tuple[Float[Array, " b"], Float[Array, " b"]]:
     """The lower and upper bounds of the parameters as flat arrays; empty arrays if `bounds` is None."""
     values = ravel_pytree(parameters)[0]
     if values.size == 0:
@@ -111,7 +115,7 @@ def _underived(x: Array) -> Array:
 
 
 @_underived.defjvp
-def _(primals, tangents):
+def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     raise ValueError(
         "optimal_design cannot be differentiated: gd.design.sensitivity gives the derivatives of the least energy with "
         "respect to every number of the body, and gd.optimal_stroke has derivatives for a given body"

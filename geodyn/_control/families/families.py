@@ -1,6 +1,7 @@
 """PURPOSE: families of optimal strokes: how the best stroke changes with the displacement or with the body."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -84,7 +85,7 @@ class StrokeFamily(eqx.Module):
 def _root(kkt: KKT, here: Point, h: float, of: Callable[[Point], Scalar]) -> Point:
     """The point of the branch between `here` and arclength h at which `of` is zero, by Brent's method."""
 
-    def at(h):
+    def at(h: Number) -> Point:
         return advance(kkt, here.z, here.tangent, floating(h))
 
     # scipy's types want a number of numpy for `rtol`.
@@ -125,15 +126,15 @@ def _follow(kkt: KKT, here: Point, edges: tuple[float, float], step: float) -> I
     yield here, "lost"
 
 
-def _scaled(direction, size):
+def _scaled(direction: Float[Array, "..."], size: Scalar) -> Float[Array, "..."]:
     return direction * size
 
 
-def _through(held, component: int, size):
+def _through(held: Float[Array, " k"], component: int, size: Scalar) -> Float[Array, " k"]:
     return held.at[component].set(size)
 
 
-def _checked(swimmer, interval, displacement, component, points, step, drag):
+def _checked(swimmer: Any, interval: Any, displacement: Any, component: Any, points: Any, step: Any, drag: Any):
     """The body and the displacement as functions of the parameter, the components that are free, and the ends of the
     interval; else ValueError."""
     edges = np.asarray(numbers(interval), float)
@@ -163,7 +164,7 @@ def _checked(swimmer, interval, displacement, component, points, step, drag):
     return jax.tree_util.Partial(fixed, swimmer), path, free, edges
 
 
-def _held(swimmer, displacement, free: tuple[int, ...], component: int):
+def _held(swimmer: Costly, displacement: Any, free: tuple[int, ...], component: int):
     """(the displacement whose component varies, the components that are free), without a displacement all others."""
     k = swimmer.group.dim
     if not component < k:
@@ -178,12 +179,12 @@ def _held(swimmer, displacement, free: tuple[int, ...], component: int):
     return floating(displacement, "displacement"), tuple(i for i in free if i != component)
 
 
-def _with_free(displacement, free: tuple[int, ...]):
+def _with_free(displacement: Float[Array, "..."], free: tuple[int, ...]) -> Any:
     """The displacement as `gd.optimal_stroke` takes it, None where it is free."""
     return [None if i in free else x for i, x in enumerate(displacement)] if free else displacement
 
 
-def _check_room(first: OptimalStroke, bounds, rates) -> None:
+def _check_room(first: OptimalStroke, bounds: Any, rates: Any) -> None:
     """Raise ValueError if bounds are active at the first stroke: they are not part of the conditions `KKT`."""
     if first.room < 1e-4:
         raise ValueError(
@@ -194,10 +195,10 @@ def _check_room(first: OptimalStroke, bounds, rates) -> None:
 
 
 @jit
-def _room(problem: StrokeProblem, stroke) -> Scalar:
+def _room(problem: StrokeProblem, stroke: Stroke) -> Scalar:
     """The least distance of a stroke from the bounds, relative to their width."""
 
-    def state(t):
+    def state(t: Scalar) -> Float[Array, " s"]:
         return jnp.concatenate(shape_and_rate(stroke, t))
 
     return jnp.min(jax.vmap(lambda t: problem.gaps(state(t)))(gauss_times(problem.steps)))

@@ -93,7 +93,7 @@ class Task(eqx.Module):
     method: Direct
     like: PyTree
 
-    def problem(self, x, demand: Float[Array, "2"], unit: Scalar) -> StrokeProblem:
+    def problem(self, x: PyTree, demand: Float[Array, "2"], unit: Scalar) -> StrokeProblem:
         """The problem of one demand, to begin at the unknowns x, with the unit of energy."""
         return StrokeProblem(
             swimmer=self.swimmer,
@@ -108,7 +108,7 @@ class Task(eqx.Module):
             sized=self.demands.components is None,
         )
 
-    def clock(self, x, demand: Float[Array, "2"]):
+    def clock(self, x: PyTree, demand: Float[Array, "2"]) -> FourierStroke | Pace | None:
         """What holds the phase: with bounds, and of a stroke whose displacement does not depend on where it begins, as
         without a turn; for there its coefficients would say a little about that by their errors, and the search would
         creep along."""
@@ -185,7 +185,7 @@ def coarse_from(
     coarse = eqx.tree_at(lambda t: t.method, task, COARSE)
     target = task.demands.vector(demand)
 
-    def one(key):
+    def one(key: Array) -> tuple[Stroke, Float[Array, "4"], Int[Array, ""]]:
         x, energy = unknowns(task.swimmer, random_stroke(task.swimmer, target, region, key), None, target, COARSE)
         coarsely = eqx.tree_at(lambda t: t.like, coarse, x)
         problem = coarsely.problem(x, demand, energy)

@@ -45,11 +45,15 @@ EVERY = 20.0
 """How many seconds the file may be behind."""
 
 
+# The indices (i, j) of a point of the grid.
+Place = tuple[int, int]
+
+
 class _Record(NamedTuple):
     """An optimum at the place (i, j) of the grid, with a number of its own."""
 
     number: int
-    place: tuple[int, int]
+    place: Place
     optimum: Optimum
 
 
@@ -61,25 +65,25 @@ class _Search:
         self.task = task
         self.axes = axes
         self.shape = len(axes[0]), len(axes[1])
-        self.kept: dict[tuple[int, int], list[_Record]] = {}
+        self.kept: dict[Place, list[_Record]] = {}
         self.why = np.full(self.shape, RESULTS.lost)
-        self.tried: set[tuple[int, tuple[int, int]]] = set()
+        self.tried: set[tuple[int, Place]] = set()
         self.linked: set[tuple[int, int]] = set()
-        self.waiting: dict[tuple[int, int], None] = {}
-        self.spent: dict[tuple[int, int], int] = {}
+        self.waiting: dict[Place, None] = {}
+        self.spent: dict[Place, int] = {}
         self.attempts = 0
         self.count = 0
 
-    def demand(self, place: tuple[int, int]) -> np.ndarray:
+    def demand(self, place: Place) -> np.ndarray:
         """The two numbers of a point."""
         return np.array([self.axes[0][place[0]], self.axes[1][place[1]]])
 
-    def around(self, place: tuple[int, int]) -> list[tuple[int, int]]:
+    def around(self, place: Place) -> list[tuple[int, int]]:
         """The neighbours of a point on the grid."""
         moved = [(place[0] + i, place[1] + j) for i, j in NEIGHBOURS]
         return [p for p in moved if 0 <= p[0] < self.shape[0] and 0 <= p[1] < self.shape[1]]
 
-    def solve(self, offers: list[tuple[tuple[int, int], np.ndarray, float, _Record | None]]) -> None:
+    def solve(self, offers: list[tuple[Place, np.ndarray, float, _Record | None]]) -> None:
         """Solves from the offered strokes (place, coefficients, cost, where from), and keeps what is worth it."""
         flats = np.stack([flat for _, flat, _, _ in offers])
         demands = np.stack([self.demand(place) for place, _, _, _ in offers])
@@ -89,7 +93,7 @@ class _Search:
         for i, (place, _, _, source) in enumerate(offers):
             self._keep(place, jax.tree.map(lambda leaf, i=i: leaf[i], found), source)
 
-    def _keep(self, place, optimum: Optimum, source: _Record | None) -> None:
+    def _keep(self, place: Place, optimum: Optimum, source: _Record | None) -> None:
         here = self.kept.setdefault(place, [])
         if optimum.result != RESULTS.successful:
             if not here:
@@ -246,7 +250,7 @@ def _agree(a: _Record, b: _Record, step: np.ndarray) -> bool:
     return bool(kink <= 0.2 * size and jump <= 0.02 * size * np.linalg.norm(step) + 1e-9 * abs(at.cost))
 
 
-def _axis(name: str, values, least: int = 2) -> Float[np.ndarray, " N"]:
+def _axis(name: str, values: Any, least: int = 2) -> Float[np.ndarray, " N"]:
     """An axis of the grid: growing numbers; else ValueError."""
     axis = np.asarray(numbers(values), float)
     if axis.ndim != 1 or axis.size < least or not np.all(np.isfinite(axis)) or not np.all(np.diff(axis) > 0):
@@ -257,7 +261,7 @@ def _axis(name: str, values, least: int = 2) -> Float[np.ndarray, " N"]:
     return axis
 
 
-def _demands(swimmer, components) -> Demands:
+def _demands(swimmer: Costly, components: Any) -> Demands:
     """What the two demands are; ValueError for components that the group has not."""
     group = swimmer.group
     k = group.dim
@@ -277,12 +281,12 @@ def _demands(swimmer, components) -> Demands:
     return Demands(k, (components[0], components[1]))
 
 
-def _seeds(search: _Search, guess: Stroke | Array | None, region, starts: int, seed: int, places) -> list:
+def _seeds(search: _Search, guess: Stroke | Array | None, region: Any, starts: int, seed: int, places: Any) -> list:
     """Strokes to begin with, as offers: the guess, and the distinct ends of coarse searches from random strokes."""
     task = search.task
     offers = []
 
-    def offer(place, stroke: Stroke, cost: float | None = None) -> None:
+    def offer(place: Place, stroke: Stroke, cost: float | None = None) -> None:
         vector = task.demands.vector(jnp.asarray(search.demand(place)))
         x, size = unknowns(task.swimmer, stroke, None, vector, task.method)
         offers.append((place, np.asarray(ravel_pytree(x)[0]), float(size) if cost is None else cost, None))
@@ -441,7 +445,7 @@ def stroke_map(
     return found
 
 
-def _before(path: File, task: Task, axes) -> StrokeMap:
+def _before(path: File, task: Task, axes: Any) -> StrokeMap:
     """The map in the file, to go on from; ValueError if it is another one's."""
     found = load_map(path, task.swimmer)
     now = {"displacement": axes[0], "turn": axes[1]}
@@ -454,7 +458,7 @@ def _before(path: File, task: Task, axes) -> StrokeMap:
     return found
 
 
-def _beginning(swimmer, guess, bounds, region) -> tuple[Any, Any, int]:
+def _beginning(swimmer: Costly, guess: Any, bounds: Any, region: Any) -> tuple[Any, Any, int]:
     """(the corners of the region of random strokes, or None if none is known; the stroke or the shape to begin with, or
     None if there is that region and no guess; the number of shape variables)."""
     given = region is not None or bounds is not None or swimmer.shape_region is not None

@@ -229,7 +229,7 @@ def _nearest(found: StrokeMap, demand: Float[Array, "2"]):
     cell = [jnp.clip(jnp.searchsorted(a, x, side="right") - 1, 0, a.size - 2) for a, x in zip(axes, demand)]
     places = [(cell[0] + i, cell[1] + j) for i in (0, 1) for j in (0, 1)]
 
-    def of(leaf) -> Array:
+    def of(leaf: Array | np.ndarray) -> Array:
         return jnp.stack([jnp.asarray(leaf)[place] for place in places])
 
     sheets = [jax.tree.map(of, sheet) for sheet in (found.best, found.other)]

@@ -1,6 +1,7 @@
 """PURPOSE: the problem of the optimal stroke for a body and a displacement that depend on parameters."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ from geodyn._foundations.typing import Array, Float, Number, PyTree, Scalar
 from geodyn._locomotion.motion.costs import Costly
 
 
-def fixed(value, _):
+def fixed(value: Any, _: Any) -> Any:
     """`value`, for every parameter."""
     return value
 
@@ -39,17 +40,17 @@ class VariedProblem(eqx.Module):
         there = self.swimmer(parameters), self.displacement(parameters)
         return eqx.tree_at(lambda p: (p.swimmer, p.displacement), self.problem, there)
 
-    def outcome(self, x, parameters: PyTree) -> tuple[Scalar, Float[Array, "d d"]]:
+    def outcome(self, x: PyTree, parameters: PyTree) -> tuple[Scalar, Float[Array, "d d"]]:
         """Energy and holonomy of the stroke of the unknowns x."""
         theta, unravel = ravel_pytree(parameters)
 
-        def local(point):
+        def local(point: Float[Array, " n"]) -> Array:
             point, theta = jnp.split(point, [point.size - p])
             return self.at(unravel(theta)).local(point)
 
         p = theta.size
 
-        def along(points):
+        def along(points: Float[Array, "Q n"]) -> Float[Array, "Q w"]:
             return jnp.concatenate([points, jnp.tile(theta, (points.shape[0], 1))], axis=1)
 
         energy, g, _ = self.problem.outcome(x, lambda points: pointwise(local)(along(points)))

@@ -15,14 +15,14 @@ import optax
 from jax.flatten_util import ravel_pytree
 
 from geodyn._control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
-from geodyn._control.problem.minimise import tell
+from geodyn._control.problem.minimise import Minimum, Progress, tell
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._control.problem.variation import sobolev_metric
 from geodyn._engine.jit import for_few_runs
 from geodyn._foundations.gate import checked
 from geodyn._foundations.progress import compiling
 from geodyn._foundations.results import RESULTS
-from geodyn._foundations.typing import Array, Count, Float, Int, PyTree, Scalar
+from geodyn._foundations.typing import Array, Bool, Count, Float, Int, Number, PyTree, Scalar
 
 LONGEST = 0.2
 
@@ -70,7 +70,7 @@ class Descent(AbstractStrokeMethod):
     tolerance: float | None = eqx.field(static=True, default=None)
     max_iterations: Count = eqx.field(static=True, default=10_000)
 
-    def solve(self, problem, x, progress):
+    def solve(self, problem: StrokeProblem, x: PyTree, progress: Progress) -> Minimum:
         refuse_bounds("Descent", problem)
         tolerance = float(jnp.finfo(problem.energy.dtype).eps) ** 0.5 if self.tolerance is None else self.tolerance
         state = _start(self.optimiser, problem, x)
@@ -80,7 +80,7 @@ class Descent(AbstractStrokeMethod):
                 with compiling(progress is True and limit == chunk):
                     state = _advance(problem, state, tolerance, jnp.array(limit), self.optimiser, self.natural)
                 if progress:
-                    tell(progress, state.iterations, state.residual)
+                    tell(progress, int(state.iterations), state.residual)
                     if state.residual <= tolerance or not jnp.isfinite(state.residual):
                         break
             otherwise = RESULTS.too_many_iterations
@@ -102,20 +102,27 @@ class _State(eqx.Module):
     iterations: Int[Array, ""]
 
 
-def _start(optimiser, problem, x) -> _State:
+def _start(optimiser: optax.GradientTransformation, problem: StrokeProblem, x: PyTree) -> _State:
     count = problem.miss(problem.swimmer.group.identity()).size
     flat = ravel_pytree(x)[0]
     return _State(x, optimiser.init(flat), jnp.zeros(count, flat.dtype), jnp.ones((), flat.dtype), jnp.array(0))
 
 
 @for_few_runs
-def _advance(problem: StrokeProblem, state: _State, tolerance, limit, optimiser, natural: bool) -> _State:
+def _advance(
+    problem: StrokeProblem,
+    state: _State,
+    tolerance: Number,
+    limit: Int[Array, ""],
+    optimiser: optax.GradientTransformation,
+    natural: bool,
+) -> _State:
     """Steps until the KKT residual is below the tolerance, or the limit of iterations is reached."""
 
-    def step(state):
+    def step(state: _State) -> _State:
         flat, unravel = ravel_pytree(state.x)
 
-        def values(flat):
+        def values(flat: Float[Array, " n"]) -> Float[Array, " w"]:
             f, c, _ = problem(unravel(flat))
             return jnp.append(f, c)
 
@@ -138,7 +145,7 @@ def _advance(problem: StrokeProblem, state: _State, tolerance, limit, optimiser,
         moved: Array = jnp.where(residual > tolerance, flat + shortened, flat)
         return _State(unravel(moved), memory, y, residual, state.iterations + 1)
 
-    def goes_on(state):
+    def goes_on(state: _State) -> Bool[Array, ""]:
         return (state.residual > tolerance) & (state.iterations < limit)
 
     return jax.lax.while_loop(goes_on, step, state)

@@ -6,6 +6,8 @@ equations conserve energy, σ is zero at a solution. Source: Doedel, in *Numeric
 Systems* (2007), chapter 1.
 """
 
+from typing import Any, NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -14,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 
 from geodyn._control.methods.descent import Descent
 from geodyn._control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
-from geodyn._control.problem.minimise import tell
+from geodyn._control.problem.minimise import Minimum, Progress, tell
 from geodyn._control.problem.pointwise import pointwise
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._control.problem.wong import jet, wong_forces
@@ -26,7 +28,7 @@ from geodyn._foundations.typing import Array, Bool, Count, Float, Int, PyTree, S
 from geodyn._locomotion.connections.connection import reduction
 from geodyn._locomotion.connections.force_balance import metric_of
 from geodyn._locomotion.motion.holonomy import NODES, magnus
-from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke
+from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke
 
 
 @checked
@@ -73,7 +75,7 @@ class Wong(AbstractStrokeMethod):
     max_iterations: Count = eqx.field(static=True, default=60)
     tolerance: float = eqx.field(static=True, default=1e-3)
 
-    def solve(self, problem, x, progress):
+    def solve(self, problem: StrokeProblem, x: PyTree, progress: Progress) -> Minimum:
         refuse_bounds("Wong", problem)
         if isinstance(x, LegendreStroke):  # The theory of small strokes leaves open at which point an ellipse starts.
             near = Descent(self.harmonics, self.steps, tolerance=0.01, max_iterations=100)
@@ -88,19 +90,19 @@ class Wong(AbstractStrokeMethod):
         y = y / jnp.where(march.reached > 0, march.reached, 1.0)
         found = stationary(problem, x, y, march.attempts, result)
         if callable(progress):
-            tell(progress, march.attempts, found.kkt_residual)
+            tell(progress, int(march.attempts), found.kkt_residual)
         resolved = (found.kkt_residual <= self.tolerance) | ~found.successful
         return eqx.tree_at(lambda m: m.result, found, jnp.where(resolved, found.result, RESULTS.too_few_harmonics))
 
 
-def _parts(like, z):
+def _parts(like: PyTree, z: Float[Array, " n"]) -> tuple[Any, Float[Array, " p"], Float[Array, " _"]]:
     """The unknowns of the stroke, the multipliers, and σ [1], or [0] if the phase is not free."""
     flat, unravel = ravel_pytree(like)
     x, y, sigma = jnp.split(z, [flat.size, z.size - isinstance(like, FourierStroke)])
     return unravel(x), y, sigma
 
 
-def _collocation_times(like) -> np.ndarray:
+def _collocation_times(like: PyTree) -> np.ndarray:
     """The collocation times in [0, 1], one for each coefficient of a shape variable. The coordinates of a free base are
     not counted: they belong to the closing conditions."""
     if isinstance(like, FourierStroke):
@@ -119,64 +121,80 @@ class _Conditions(eqx.Module):
 
     def __call__(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         x, y, sigma = _parts(self.like, z)
-        problem, group = self.problem, self.problem.swimmer.group
-        stroke, times = problem.stroke(x), _collocation_times(self.like)
+        problem = self.problem
+        group = problem.swimmer.group
+        stroke = problem.stroke(x)
+        times = _collocation_times(self.like)
         elements, end = _elements(problem, stroke, times)
         charge = problem.charge(y, end)
         shapes, rates, turns = jax.vmap(lambda t: jet(stroke, t))(jnp.asarray(times, z.dtype))
         charges = jax.vmap(lambda g: group.adjoint(g).T @ charge)(elements)
-        defects = pointwise(self.defect)(jnp.concatenate([shapes, rates, turns, charges], axis=1)) / problem.energy
+        points = jnp.concatenate([shapes, rates, turns, charges], axis=1)
+        defects = pointwise(self.defect)(points) / problem.energy
         rest = [problem.miss(end)]
         if isinstance(x, FourierStroke):
             defects = defects + sigma[0] * rates
-            rest.append((_turned(self.like) @ (ravel_pytree(x)[0] - ravel_pytree(self.like)[0]))[None])
+            # A shift of time changes nothing, so the phase is free: it is held where the stroke `like` has it.
+            change = ravel_pytree(x)[0] - ravel_pytree(self.like)[0]
+            rest.append((_time_shift(self.like) @ change)[None])
         if isinstance(x, LegendreStroke):
             form, metric = reduction(metric_of(problem.swimmer), x.base)
             k = np.arange(1, x.coefficients.shape[1] + 1)
+            # The difference of the rates r' at the two ends, where Legendre polynomials are ±1.
             jump = x.coefficients @ jnp.asarray((4 * k + 2) * (1 - (-1.0) ** k), z.dtype)
             # The momentum p = G r' + Aᵀμ is the same at both ends of the stroke.
-            rest.append((metric @ jump + form.T @ (group.adjoint(end).T @ charge - charge)) / problem.energy)
+            gain = group.adjoint(end).T @ charge - charge
+            rest.append((metric @ jump + form.T @ gain) / problem.energy)
         return jnp.concatenate([defects.ravel(), *rest])
 
     def defect(self, point: Float[Array, " _"]) -> Float[Array, " m"]:
         """The residual of Wong's equation at the point (r, r', r'', μ)."""
-        r, rdot, rddot, charge = jnp.split(point, (point.size - self.problem.swimmer.group.dim) // 3 * np.arange(1, 4))
+        m = (point.size - self.problem.swimmer.group.dim) // 3
+        r, rdot, rddot, charge = jnp.split(point, m * np.arange(1, 4))
         needed, felt = wong_forces(self.problem.swimmer, r, rdot, rddot, charge, self.problem.density)
         return needed - felt
 
 
-def _elements(problem, stroke, times):
+def _elements(
+    problem: StrokeProblem, stroke: Stroke, times: Float[np.ndarray, " T"]
+) -> tuple[Float[Array, "T d d"], Float[Array, "d d"]]:
     """The group elements at the collocation times, and at the end of the stroke."""
+    # Between two collocation times there are as many equal steps as make `problem.steps` of them in all.
     knots = np.unique(np.concatenate([[0.0], times, [1.0]]))
-    parts = -(-problem.steps // (len(knots) - 1))
-    ends = np.interp(np.arange(parts * (len(knots) - 1) + 1) / parts, np.arange(len(knots)), knots)
-    nodes = jnp.asarray((ends[:-1, None] + np.diff(ends)[:, None] * NODES).ravel(), float)
+    intervals = len(knots) - 1
+    parts = -(-problem.steps // intervals)
+    ends = np.interp(np.arange(parts * intervals + 1) / parts, np.arange(len(knots)), knots)
+    lengths = np.diff(ends)
+    nodes = jnp.asarray((ends[:-1, None] + lengths[:, None] * NODES).ravel(), float)
     _, _, velocities = problem.along(stroke, nodes, pointwise(problem.local))
-    path = magnus(problem.swimmer.group, velocities, jnp.asarray(np.diff(ends), nodes.dtype))[parts - 1 :: parts]
-    start = problem.swimmer.group.identity().astype(path.dtype)[None]
-    return jnp.concatenate([start, path])[np.searchsorted(knots, times)], path[-1]
+    group = problem.swimmer.group
+    path = magnus(group, velocities, jnp.asarray(lengths, nodes.dtype))[parts - 1 :: parts]
+    start = group.identity().astype(path.dtype)[None]
+    elements = jnp.concatenate([start, path])
+    return elements[np.searchsorted(knots, times)], path[-1]
 
 
-def _turned(x: FourierStroke) -> Float[Array, " n"]:
+def _time_shift(x: FourierStroke) -> Float[Array, " n"]:
     """The unit vector along which a shift of time changes the coefficients."""
     k = jnp.arange(1, x.cosine.shape[1] + 1, dtype=x.mean.dtype)[None]
-    turned = ravel_pytree(FourierStroke(0 * x.mean, k * x.sine, -k * x.cosine))[0]
-    return turned / jnp.linalg.norm(turned)
+    rate = FourierStroke(0 * x.mean, k * x.sine, -k * x.cosine)
+    change = ravel_pytree(rate)[0]
+    return change / jnp.linalg.norm(change)
 
 
-def _scaled(x, factor: Scalar):
+def _scale_stroke(x: PyTree, factor: Scalar) -> Any:
     """The stroke scaled by a factor about its mean, or its base."""
     if isinstance(x, FourierStroke):
         return FourierStroke(x.mean, factor * x.cosine, factor * x.sine)
     return LegendreStroke(x.base, factor * x.coefficients) if isinstance(x, LegendreStroke) else factor * x
 
 
-def _with_multipliers(conditions: _Conditions, x, count: int) -> Float[Array, " n"]:
+def _with_multipliers(conditions: _Conditions, x: PyTree, count: int) -> Float[Array, " n"]:
     """z = (x, y, σ = 0) for a stroke x, with the multipliers y by least squares: the conditions are affine in y."""
     flat = ravel_pytree(x)[0]
     sigma = jnp.zeros(int(isinstance(x, FourierStroke)), flat.dtype)
 
-    def at(y):
+    def at(y: Float[Array, " p"]) -> Float[Array, " w"]:
         return conditions(jnp.concatenate([flat, y, sigma]))
 
     zero = jnp.zeros(count, flat.dtype)
@@ -184,28 +202,38 @@ def _with_multipliers(conditions: _Conditions, x, count: int) -> Float[Array, " 
     return jnp.concatenate([flat, y, sigma])
 
 
+class _Iterate(NamedTuple):
+    """A point z of Newton's method, the lengths of the last step and of the first over |z|, and how many there were."""
+
+    z: Float[Array, " n"]
+    last: Scalar
+    first: Scalar
+    count: Int[Array, ""]
+
+
 def _newton(conditions: _Conditions, z: Float[Array, " n"]) -> tuple[Float[Array, " n"], Bool[Array, ""]]:
     """(the result of Newton's method from z, whether it is a solution near z). The steps have least norm; "near" means
     that the first one is shorter than |z|/3."""
     eps = jnp.finfo(z.dtype).eps
 
-    def step(state):
-        z, _, first, count = state
+    def step(state: _Iterate) -> _Iterate:
+        z = state.z
         jacobian, value = jax.jacfwd(lambda z: (conditions(z),) * 2, has_aux=True)(z)
         smallest: float = 1e3 * eps
         move, *_ = jnp.linalg.lstsq(jacobian, -value, rcond=smallest)
         size = jnp.linalg.norm(move) / jnp.linalg.norm(z)
-        return z + move, size, jnp.where(count == 0, size, first), count + 1
+        first = jnp.where(state.count == 0, size, state.first)
+        return _Iterate(z + move, size, first, state.count + 1)
 
-    def near(state):
-        return (state[2] < 1 / 3) & (state[1] < 1)
+    def near(state: _Iterate) -> Bool[Array, ""]:
+        return (state.first < 1 / 3) & (state.last < 1)
 
-    def goes_on(state):
-        return near(state) & (state[1] > 1e4 * eps) & (state[3] < 12)
+    def goes_on(state: _Iterate) -> Bool[Array, ""]:
+        return near(state) & (state.last > 1e4 * eps) & (state.count < 12)
 
     half = jnp.full((), 0.3, z.dtype)
-    state = jax.lax.while_loop(goes_on, step, (z, half, half, jnp.array(0)))
-    return state[0], near(state) & (state[1] <= 1e4 * eps)
+    end = jax.lax.while_loop(goes_on, step, _Iterate(z, half, half, jnp.array(0)))
+    return end.z, near(end) & (end.last <= 1e4 * eps)
 
 
 class _March(eqx.Module):
@@ -220,7 +248,7 @@ class _March(eqx.Module):
 
 
 @for_few_runs
-def _march(problem: StrokeProblem, x, limit: int) -> _March:
+def _march(problem: StrokeProblem, x: PyTree, limit: int) -> _March:
     """Solve for the whole displacement from the stroke x at once; if this fails, start at a small fraction of the
     displacement and let it grow. reached = 1 means success."""
     count = problem.miss(problem.swimmer.group.identity()).size
@@ -229,19 +257,27 @@ def _march(problem: StrokeProblem, x, limit: int) -> _March:
 
     def attempt(march: _March) -> _March:
         small = march.reached == 0
-        start = _scaled(_parts(x, march.z)[0], jnp.sqrt(march.target / jnp.where(small, 1.0, march.reached)))
+        growth = march.target / jnp.where(small, 1.0, march.reached)
+        # A small loop moves the body by its area, so its size goes with the root of the displacement.
+        start = _scale_stroke(_parts(x, march.z)[0], jnp.sqrt(growth))
         there = eqx.tree_at(lambda p: p.displacement, problem, march.target * problem.displacement)
         conditions = _Conditions(there, start)
         z, found = _newton(conditions, _with_multipliers(conditions, start, count))
         reached = jnp.where(found, march.target, march.reached)
         factor = jnp.where(found | small, march.factor, jnp.sqrt(march.factor))
         onwards = jnp.where(reached == 0, march.target / 8, jnp.minimum(1.0, reached * factor))
-        return _March(jnp.where(found, z, march.z), reached, onwards, factor, march.attempts + 1)
+        return _March(
+            z=jnp.where(found, z, march.z),
+            reached=reached,
+            target=onwards,
+            factor=factor,
+            attempts=march.attempts + 1,
+        )
 
-    def goes_on(march):
+    def goes_on(march: _March) -> Bool[Array, ""]:
         useful = (march.factor > 1.003) & (march.target > 1e-6)
         return (march.reached < 1) & useful & (march.attempts < limit)
 
-    return jax.lax.while_loop(
-        goes_on, attempt, _March(jnp.append(ravel_pytree(x)[0], rest), 0 * one, one, 2 * one, jnp.array(0))
-    )
+    z = jnp.append(ravel_pytree(x)[0], rest)
+    begin = _March(z=z, reached=0 * one, target=one, factor=2 * one, attempts=jnp.array(0))
+    return jax.lax.while_loop(goes_on, attempt, begin)

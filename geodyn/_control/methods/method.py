@@ -11,7 +11,7 @@ from geodyn._control.problem.variation import variations
 from geodyn._engine.jit import for_one_run
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
-from geodyn._foundations.typing import Array, Count, Float, Int
+from geodyn._foundations.typing import Array, Count, Float, Int, PyTree
 
 
 class AbstractStrokeMethod(eqx.Module):
@@ -23,7 +23,7 @@ class AbstractStrokeMethod(eqx.Module):
     steps: eqx.AbstractVar[int]
 
     @abstractmethod
-    def solve(self, problem: StrokeProblem, x, progress: Progress) -> Minimum:
+    def solve(self, problem: StrokeProblem, x: PyTree, progress: Progress) -> Minimum:
         """The solution found from the initial unknowns x."""
 
 
@@ -61,7 +61,7 @@ class Direct(AbstractStrokeMethod):
     tolerance: float | None = eqx.field(static=True, default=None)
     max_iterations: Count = eqx.field(static=True, default=200)
 
-    def solve(self, problem, x, progress):
+    def solve(self, problem: StrokeProblem, x: PyTree, progress: Progress) -> Minimum:
         tolerance = 1e5 * float(jnp.finfo(problem.energy.dtype).eps) if self.tolerance is None else self.tolerance
         return minimise(
             problem,
@@ -74,7 +74,9 @@ class Direct(AbstractStrokeMethod):
 
 
 @for_one_run
-def stationary(problem: StrokeProblem, x, y: Float[Array, " p"], iterations, result: Int[Array, ""]) -> Minimum:
+def stationary(
+    problem: StrokeProblem, x: PyTree, y: Float[Array, " p"], iterations: Int[Array, ""], result: Int[Array, ""]
+) -> Minimum:
     """The `Minimum` at the point x and multipliers y where a method other than `minimise` ended, with the KKT residual,
     Hessian and Jacobian there; for problems without bounds."""
     values, jacobian, hessian = variations(problem, x, jnp.append(1.0, -y))

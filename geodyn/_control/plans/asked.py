@@ -1,6 +1,6 @@
 """PURPOSE: what a plan is asked for: checks of the arguments, before the search begins."""
 
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ from geodyn._control.search.checks import (
 from geodyn._engine.jit import as_pytree
 from geodyn._foundations.checks import check_arguments
 from geodyn._foundations.typing import Array, Float
-from geodyn._geometry.groups.lie_group import element
+from geodyn._geometry.groups.lie_group import AbstractLieGroup, element
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric
 from geodyn._locomotion.strokes.stroke import floating
 
@@ -38,7 +38,16 @@ class Asked(NamedTuple):
     obstacles: Obstacles | None
 
 
-def asked_for(swimmer, pose, start, base, ends, bounds, rates, obstacles) -> Asked:
+def asked_for(
+    swimmer: AbstractInvariantMetric,
+    pose: Any,
+    start: Any,
+    base: Any,
+    ends: Any,
+    bounds: Any,
+    rates: Any,
+    obstacles: Obstacles | None,
+) -> Asked:
     """What is asked for; ValueError for arguments by which no plan can be found."""
     group = swimmer.group
     pose = _checked_pose("pose", group, pose)
@@ -68,12 +77,18 @@ def asked_for(swimmer, pose, start, base, ends, bounds, rates, obstacles) -> Ask
     return asked
 
 
-def _seen_from(obstacles, group, start: Float[Array, "d d"], g: Float[Array, "d d"], r: Float[Array, " m"]):
+def _seen_from(
+    obstacles: Obstacles,
+    group: AbstractLieGroup,
+    start: Float[Array, "d d"],
+    g: Float[Array, "d d"],
+    r: Float[Array, " m"],
+) -> Float[Array, "..."]:
     """The gaps at a pose g as seen from the start."""
     return obstacles(group.compose(start, g), r)
 
 
-def _checked_pose(name: str, group, pose) -> Float[Array, "d d"]:
+def _checked_pose(name: str, group: AbstractLieGroup, pose: Any) -> Float[Array, "d d"]:
     """The argument `name` as an element of the group; ValueError if it is none."""
     g = floating(pose, name)
     if g.shape != (group.size, group.size):
@@ -86,7 +101,7 @@ def _checked_pose(name: str, group, pose) -> Float[Array, "d d"]:
     return element(group, g)
 
 
-def _home(swimmer, bounds) -> Float[Array, " m"]:
+def _home(swimmer: AbstractInvariantMetric, bounds: Any) -> Float[Array, " m"]:
     """The shape through which loops are tried: the middle of the bounds, or the body's first shape."""
     if bounds is not None and np.all(np.isfinite(np.asarray(bounds, float))):
         return floating(np.mean(np.asarray(bounds, float), axis=0))
@@ -98,7 +113,7 @@ def _home(swimmer, bounds) -> Float[Array, " m"]:
     return checked_shape("first_shape", swimmer.first_shape)
 
 
-def _check_clear(asked: Asked, start, pose) -> None:
+def _check_clear(asked: Asked, start: Float[Array, "d d"] | None, pose: Float[Array, "d d"]) -> None:
     """Raise ValueError if the body touches an obstacle at the start or at the pose."""
     group = asked.swimmer.group
     places = {

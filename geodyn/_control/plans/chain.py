@@ -9,7 +9,8 @@ from geodyn._control.plans.loops import Loops, best_loops
 from geodyn._control.plans.route import Route, best_routes
 from geodyn._control.search.checks import known
 from geodyn._engine.jit import jit
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, Count, Float, Scalar
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric
 from geodyn._locomotion.motion import costs
 from geodyn._locomotion.motion.holonomy import cost, path
 from geodyn._locomotion.strokes.pieces import SequenceStroke
@@ -93,13 +94,13 @@ def _stroke_of(asked: Asked, loops: Loops, route: Route, pieces: int, terms: int
     return _fitted(jnp.asarray(table), pieces, terms, asked.base is None)
 
 
-def _lengths(swimmer, shapes: Float[np.ndarray, "_ m"]) -> np.ndarray:
+def _lengths(swimmer: AbstractInvariantMetric, shapes: Float[np.ndarray, "_ m"]) -> np.ndarray:
     """The lengths between neighbouring shapes."""
     return np.asarray(_between(swimmer, jnp.asarray(shapes)))
 
 
 @jit
-def _between(swimmer, shapes):
+def _between(swimmer: AbstractInvariantMetric, shapes: Float[Array, "N m"]) -> Float[Array, " _"]:
     def length(r: Float[Array, " m"], after: Float[Array, " m"]):
         return jnp.sqrt(costs.energy(swimmer, (r + after) / 2, after - r))
 
@@ -107,10 +108,10 @@ def _between(swimmer, shapes):
 
 
 @jit
-def _fitted(table, pieces, terms, closed):
+def _fitted(table: Float[Array, "N m"], pieces: Count, terms: Count, closed: bool) -> SequenceStroke:
     times = jnp.arange(len(table)) / (len(table) - 1)
 
-    def along(t):
+    def along(t: Scalar) -> Float[Array, " m"]:
         return jax.vmap(lambda column: jnp.interp(t, times, column))(table.T)
 
     return SequenceStroke.fit(along, pieces, terms, closed)

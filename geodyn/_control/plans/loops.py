@@ -8,6 +8,7 @@ import numpy as np
 from geodyn._engine.jit import jit
 from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, Scalar
+from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric
 from geodyn._locomotion.motion import costs
 from geodyn._locomotion.motion.holonomy import gauss_times, magnus
@@ -91,7 +92,13 @@ def best_loops(
     )
 
 
-def _best_of(swimmer, home, waves: np.ndarray, bounds, directions) -> tuple[Loops, np.ndarray]:
+def _best_of(
+    swimmer: AbstractInvariantMetric,
+    home: Float[Array, " m"],
+    waves: np.ndarray,
+    bounds: tuple[Float[ArrayLike, " m"], Float[ArrayLike, " m"]],
+    directions: Float[np.ndarray, "D k"],
+) -> tuple[Loops, np.ndarray]:
     """The loops of these coefficients [2, L, m, 2], of the cosines and the sines, and the indices of the best."""
     tried = jit(_measured)(swimmer, home, *jnp.asarray(waves))
     moves, unit, possible = _gains(swimmer, tried, bounds)
@@ -99,7 +106,9 @@ def _best_of(swimmer, home, waves: np.ndarray, bounds, directions) -> tuple[Loop
     return eqx.tree_at(lambda loops: loops.unit, tried, jnp.asarray(unit)), np.unique(kept % LOOPS)
 
 
-def _gains(swimmer, tried: Loops, bounds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _gains(
+    swimmer: AbstractInvariantMetric, tried: Loops, bounds: tuple[Float[ArrayLike, " m"], Float[ArrayLike, " m"]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of each loop the displacement in units of a length, [W, k]; the largest displacement per length along each
     coordinate [k]; whether the body can do the loop within the bounds [W]. ValueError if it can do none."""
     shapes = np.asarray(tried.shapes)
@@ -134,7 +143,12 @@ def _vary(waves: np.ndarray, random: np.random.Generator) -> np.ndarray:
     return waves + amount * size * random.normal(size=waves.shape)
 
 
-def _measured(swimmer, home, cosine, sine) -> Loops:
+def _measured(
+    swimmer: AbstractInvariantMetric,
+    home: Float[Array, " m"],
+    cosine: Float[Array, "L m 2"],
+    sine: Float[Array, "L m 2"],
+) -> Loops:
     """The loops of these coefficients, all of them."""
     times = gauss_times(STEPS)
     ends = jnp.arange(1, STEPS + 1) / STEPS
@@ -166,7 +180,9 @@ def _measured(swimmer, home, cosine, sine) -> Loops:
     )
 
 
-def _reverse(group, poses, shapes, home):
+def _reverse(
+    group: AbstractLieGroup, poses: Float[Array, "L S d d"], shapes: Float[Array, "L S m"], home: Float[Array, " m"]
+) -> tuple[Float[Array, "L S d d"], Float[Array, "L S m"]]:
     """Poses and shapes of the loops run through backwards: they begin where the others end."""
 
     def of_loop(poses: Float[Array, "S d d"], shapes: Float[Array, "S m"]):
@@ -178,7 +194,7 @@ def _reverse(group, poses, shapes, home):
     return jax.vmap(of_loop)(poses, shapes)
 
 
-def _logs(group, elements):
+def _logs(group: AbstractLieGroup, elements: Float[Array, "W d d"]) -> Float[Array, "W k"]:
     return jax.vmap(group.log)(elements)
 
 

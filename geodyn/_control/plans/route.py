@@ -13,7 +13,8 @@ import numpy as np
 
 from geodyn._control.plans.loops import Loops
 from geodyn._engine.jit import jit
-from geodyn._foundations.typing import Array, Bool, Float, Scalar
+from geodyn._foundations.typing import Array, Bool, Float, Int, Number, Scalar
+from geodyn._geometry.groups.lie_group import AbstractLieGroup
 
 AT_ONCE = 64
 """How many sequences are extended at a time."""
@@ -67,7 +68,12 @@ class Search:
 
 
 def best_routes(
-    group, loops: Loops, first: Route, pose: Float[Array, "d d"], obstacles: Obstacles | None, most: int
+    group: AbstractLieGroup,
+    loops: Loops,
+    first: Route,
+    pose: Float[Array, "d d"],
+    obstacles: Obstacles | None,
+    most: int,
 ) -> list[Route]:
     """Routes of at most `most` loops after the first that lead near the pose, the best first; never empty."""
     size = CELL * float(np.median(loops.lengths))
@@ -86,7 +92,15 @@ def best_routes(
     return sorted(search.routes, key=lambda route: route.merit)
 
 
-def _extend(search: Search, routes: list[Route], group, loops: Loops, pose, obstacles, size: float) -> None:
+def _extend(
+    search: Search,
+    routes: list[Route],
+    group: AbstractLieGroup,
+    loops: Loops,
+    pose: Float[Array, "d d"],
+    obstacles: Obstacles | None,
+    size: float,
+) -> None:
     """Offer each of the routes with one loop more to the search."""
     # Always of one number, so that one program does for all.
     whole = routes + routes[-1:] * (AT_ONCE - len(routes))
@@ -103,7 +117,9 @@ def _extend(search: Search, routes: list[Route], group, loops: Loops, pose, obst
         search.offer(route, places[i, loop].tobytes())
 
 
-def _ahead(group, loops, poses, pose):
+def _ahead(
+    group: AbstractLieGroup, loops: Loops, poses: Float[Array, "R d d"], pose: Float[Array, "d d"]
+) -> tuple[Float[Array, "R W d d"], Float[Array, "R W"]]:
     """The poses [R, W, d, d] after each loop more, and how far they are from the wanted one [R, W]."""
     displacements = loops.displacements
 
@@ -114,7 +130,9 @@ def _ahead(group, loops, poses, pose):
     return jax.vmap(lambda g: jax.vmap(lambda h: after(g, h))(displacements))(poses)
 
 
-def way_left(group, reached: Float[Array, "d d"], pose: Float[Array, "d d"], unit: Float[Array, " k"]) -> Scalar:
+def way_left(
+    group: AbstractLieGroup, reached: Float[Array, "d d"], pose: Float[Array, "d d"], unit: Float[Array, " k"]
+) -> Scalar:
     """How far it is from a pose to the wanted one, in units of a length: what loops along each coordinate would take,
     as the sides of a right angle. Infinite along a coordinate in which no loop leads."""
     way = jnp.abs(group.log(group.compose(group.inverse(reached), pose)))
@@ -123,7 +141,9 @@ def way_left(group, reached: Float[Array, "d d"], pose: Float[Array, "d d"], uni
     return jnp.sqrt(jnp.sum(sides**2))
 
 
-def _places(group, poses, unit, size):
+def _places(
+    group: AbstractLieGroup, poses: Float[Array, "R W d d"], unit: Float[Array, " k"], size: Number
+) -> Int[Array, "R W k"]:
     """The cells [R, W, k] of poses: their coordinates in units of the way that a loop leads."""
 
     def place(g: Float[Array, "d d"]):
@@ -133,7 +153,9 @@ def _places(group, poses, unit, size):
     return jax.vmap(jax.vmap(place))(poses)
 
 
-def _clear(group, loops, poses, obstacles) -> Bool[Array, "R W"]:
+def _clear(
+    group: AbstractLieGroup, loops: Loops, poses: Float[Array, "R d d"], obstacles: Obstacles
+) -> Bool[Array, "R W"]:
     """Whether the body keeps clear of the obstacles along each loop from each pose."""
 
     def along(g: Float[Array, "d d"], motion: Float[Array, "S d d"], shapes: Float[Array, "S m"]) -> Bool[Array, ""]:

@@ -11,7 +11,7 @@ by JAX, so that searches could be neither batched nor differentiated.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -98,7 +98,7 @@ class Directions(eqx.Module):
         def is_short(shift: Scalar) -> Bool[Array, ""]:
             return jnp.linalg.norm(parts / (sizes + shift)) <= longest
 
-        def halve(_, ends: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+        def halve(_: Int[Array, ""], ends: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
             low, high = ends
             middle = jnp.sqrt(low * high)
             short = is_short(middle)
@@ -150,6 +150,16 @@ def _result_of(a: Scalar, residual: Scalar, tolerance: Scalar) -> Int[Array, ""]
     return jnp.where(residual <= tolerance, RESULTS.successful, result)
 
 
+class Attempt(NamedTuple):
+    """A trial of the line search: the length a of the step, its correction `bend` of second order, whether none was
+    tried yet, and whether the last trial was accepted."""
+
+    length: Scalar
+    bend: Float[Array, " n"]
+    straight: Bool[Array, ""]
+    accepted: Bool[Array, ""]
+
+
 def _line_search(
     values: Callable,
     merit: Callable,
@@ -167,22 +177,25 @@ def _line_search(
     function would reject good steps along curved constraints (the Maratos effect)."""
     rounding = 100 * jnp.finfo(start.dtype).eps * jnp.abs(start)
 
-    def attempt(search):
-        a, bend, straight, _ = search
-        reached = values(a, bend)
-        rise = merit(a, bend, reached) - start
+    def attempt(search: Attempt) -> Attempt:
+        a = search.length
+        reached = values(a, search.bend)
+        rise = merit(a, search.bend, reached) - start
         accepted = rise <= 1e-4 * a * slope + rounding
+        # The parabola with this slope at 0 and this rise at a has its minimum at the part `least` of a.
         least = -slope * a / (rise - slope * a) / 2
-        bent = jnp.where(straight & ~accepted & jnp.all(jnp.isfinite(reached)), correct(reached) / a**2, bend)
+        may_bend = search.straight & ~accepted & jnp.all(jnp.isfinite(reached))
+        bend = jnp.where(may_bend, correct(reached) / a**2, search.bend)
         shorter = a * jnp.where(least > 0.3, least, 0.3)
-        return jnp.where(accepted | straight, a, shorter), bent, jnp.array(False), accepted
+        length = jnp.where(accepted | search.straight, a, shorter)
+        return Attempt(length, bend, jnp.array(False), accepted)
 
-    def goes_on(search):
-        return ~search[3] & (search[0] > 1e-6 * longest)
+    def goes_on(search: Attempt) -> Bool[Array, ""]:
+        return ~search.accepted & (search.length > 1e-6 * longest)
 
-    begin = (longest, jnp.zeros_like(dx), jnp.array(True), jnp.array(False))
-    a, bend, _, accepted = jax.lax.while_loop(goes_on, attempt, begin)
-    return jnp.where(accepted, a, 0.0), bend
+    first = Attempt(longest, jnp.zeros_like(dx), jnp.array(True), jnp.array(False))
+    last = jax.lax.while_loop(goes_on, attempt, first)
+    return jnp.where(last.accepted, last.length, 0.0), last.bend
 
 
 def _to_boundary(v: Float[Array, " w"], dv: Float[Array, " w"]) -> Scalar:
@@ -207,11 +220,11 @@ def by_autodiff(problem: Problem, x: PyTree, weights: Float[Array, " w"]) -> tup
     """`Derivatives` of any problem, by automatic differentiation."""
     flat, unravel = ravel_pytree(x)
 
-    def values(flat):
+    def values(flat: Float[Array, " n"]) -> Float[Array, " w"]:
         return _stacked(problem, unravel(flat))
 
     # The gradient is linear in the weights: forward mode over it gives both the Hessian and the jacobian.
-    def gradient(flat, weights):
+    def gradient(flat: Float[Array, " n"], weights: Float[Array, " w"]) -> Float[Array, " n"]:
         return jax.grad(lambda flat: weights @ values(flat))(flat)
 
     hessian, rows = jax.jacfwd(gradient, (0, 1))(flat, weights)
@@ -322,7 +335,7 @@ def _advance(
 ) -> Minimum:
     """Iterate until the search ends or the count of iterations reaches the limit."""
 
-    def goes_on(state):
+    def goes_on(state: Minimum) -> Bool[Array, ""]:
         return (state.result == RESULTS.too_many_iterations) & (state.iterations < limit)
 
     return jax.lax.while_loop(goes_on, lambda state: _newton(problem, derivatives, state, tolerance), state)
@@ -331,7 +344,7 @@ def _advance(
 Progress = bool | Callable[[int, float], None]
 
 
-def tell(progress: Progress, iteration: int, residual) -> None:
+def tell(progress: Progress, iteration: int, residual: Number) -> None:
     """Prints how far a search is, or calls the user's function with it, which may raise KeyboardInterrupt to end it."""
     if callable(progress):
         progress(int(iteration), float(residual))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any, cast
@@ -47,15 +48,15 @@ class Evidence(eqx.Module):
     jacobian: Float[Array, "p n"]
 
 
-def when_asked_for(function):
+def when_asked_for(function: Callable[[Any], Any]) -> property:
     """A property that is computed at its first use and kept; for a batch of strokes it is mapped over the members."""
     name = f"_{function.__name__}"
 
     @functools.wraps(function)
-    def of_members(optimum):
+    def of_members(optimum: Any) -> Any:
         return jax.vmap(of_members)(optimum) if optimum.cost.ndim else function(optimum)
 
-    def get(optimum):
+    def get(optimum: Any) -> Any:
         if isinstance(optimum.evidence, dict):
             return optimum.evidence[function.__name__]
         if name in vars(optimum):
@@ -205,7 +206,7 @@ def load_stroke(path: File, swimmer: Costly | None = None) -> OptimalStroke:
     return OptimalStroke(swimmer=swimmer, result=jnp.array(result), **rest)
 
 
-def unpacked_swimmer(who: str, path, told: dict, arrays: dict) -> Costly:
+def unpacked_swimmer(who: str, path: File, told: dict, arrays: dict) -> Costly:
     """The swimmer of a file; ValueError of the function `who` where it is no part of geodyn."""
     try:
         return _unpack(told, arrays)
@@ -219,7 +220,7 @@ class _ForeignError(Exception):
     """A class or function in a file is not part of geodyn, so that the value cannot be rebuilt: files hold no code."""
 
 
-def pack(value, name: str, arrays: dict):
+def pack(value: Any, name: str, arrays: dict) -> Any:
     """A value as JSON data, with its arrays put into `arrays` under their paths. A module becomes its type and its
     fields, a `jax.tree_util.Partial` its function and the bound arguments."""
     if isinstance(value, eqx.Module):
@@ -251,7 +252,7 @@ def _name_of(value: Any) -> str:
     return f"{getattr(value, '__module__', '')}:{name}"
 
 
-def _unpack(packed, arrays: dict) -> Any:
+def _unpack(packed: Any, arrays: dict) -> Any:
     """The value from the data of `pack`. Raises _ForeignError for a class or function that is not of geodyn."""
     if isinstance(packed, list):
         return tuple(_unpack(x, arrays) for x in packed)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,14 +13,17 @@ from geodyn._control.problem.pointwise import pointwise
 from geodyn._control.problem.wong import jet, wong_forces
 from geodyn._engine.jit import as_pytree, for_one_run
 from geodyn._engine.native import native_rows
-from geodyn._foundations.typing import Array, Float, Scalar
+from geodyn._foundations.typing import Array, Float, PyTree, Scalar
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, reduction
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance, metric_of, velocity_and_power
 from geodyn._locomotion.motion import costs
 from geodyn._locomotion.motion.costs import Costly, Density, is_energy
 from geodyn._locomotion.motion.holonomy import gauss_times, magnus, mean, step_ends
 from geodyn._locomotion.strokes.pieces import SequenceStroke
-from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, OpenStroke, shape_and_rate
+from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, OpenStroke, Stroke, shape_and_rate
+
+# A function of one point of a stroke, mapped over all of them.
+AtPoints = Callable[[Float[Array, "Q s"]], Array]
 
 
 class Between(NamedTuple):
@@ -62,7 +65,7 @@ class StrokeProblem(eqx.Module):
     obstacles: Callable[[Float[Array, "d d"], Float[Array, " m"]], Float[Array, "..."]] | None = None
     back: Float[Array, "d d"] | None = None
 
-    def stroke(self, x) -> FourierStroke | LegendreStroke | OpenStroke | SequenceStroke:
+    def stroke(self, x: PyTree) -> FourierStroke | LegendreStroke | OpenStroke | SequenceStroke:
         """The stroke of the unknowns x."""
         if self.base is None:
             return x
@@ -71,20 +74,20 @@ class StrokeProblem(eqx.Module):
             return SequenceStroke(jnp.concatenate([self.base[None], x.knots, end[None]]), x.coefficients, closed=False)
         return LegendreStroke(self.base, x) if self.end is None else OpenStroke(self.base, end, x)
 
-    def __call__(self, x):
+    def __call__(self, x: PyTree) -> tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]:
         energy, g, gaps = self.outcome(x, pointwise(self.local))
         return energy / self.energy, self.held(x, g), gaps
 
-    def plain(self, x):
+    def plain(self, x: PyTree) -> tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]:
         """(f, c, h) as by `__call__`, but differentiable with respect to the numbers in the problem as well."""
         energy, g, gaps = self.outcome(x, partial(native_rows, self.local))
         return energy / self.energy, self.held(x, g), gaps
 
-    def held(self, x, g: Float[Array, "d d"]) -> Float[Array, " p"]:
+    def held(self, x: PyTree, g: Float[Array, "d d"]) -> Float[Array, " p"]:
         """The equality constraints c, from the unknowns x and their holonomy g: `miss`, and `late`."""
         return jnp.concatenate([self.miss(g), self.late(x)])
 
-    def late(self, x) -> Float[Array, " l"]:
+    def late(self, x: PyTree) -> Float[Array, " l"]:
         """The shift of time against the initial stroke [1]; empty without a clock."""
         if self.clock is None:
             return jnp.zeros(0)
@@ -93,7 +96,7 @@ class StrokeProblem(eqx.Module):
             return jnp.mean(jnp.sum(jax.vmap(self.clock)(times) * jax.vmap(x)(times), axis=1))[None]
         return (jnp.sum(self.clock.cosine * x.cosine) + jnp.sum(self.clock.sine * x.sine))[None]
 
-    def outcome(self, x, local):
+    def outcome(self, x: PyTree, local: AtPoints) -> tuple[Scalar, Float[Array, "d d"], Float[Array, " q"]]:
         """Energy, holonomy and gaps of the stroke of x. The argument is the method `local`, mapped over all points."""
         stroke = self.stroke(x)
         states, powers, velocities = self.along(stroke, gauss_times(self.steps), local)
@@ -110,7 +113,9 @@ class StrokeProblem(eqx.Module):
             return jnp.zeros(0, r.dtype)
         return jnp.ravel(self.obstacles(g, r))
 
-    def along(self, stroke, times: Float[Array, " Q"], local):
+    def along(
+        self, stroke: Stroke, times: Float[Array, " Q"], local: AtPoints
+    ) -> tuple[Float[Array, "Q s"], Float[Array, " Q"], Float[Array, "Q k"]]:
         """States (r, r') [Q, 2m], densities of the cost [Q] (by default the power) and body velocities [Q, k] at the
         times [Q]."""
         shapes, rates = jax.vmap(lambda t: shape_and_rate(stroke, t))(times)
@@ -195,7 +200,7 @@ class StrokeProblem(eqx.Module):
         return group.log(group.compose(self.back, g)) / jnp.linalg.norm(self.displacement)
 
 
-def clock_of(stroke, bounded: tuple[int, ...]) -> FourierStroke | None:
+def clock_of(stroke: PyTree, bounded: tuple[int, ...]) -> FourierStroke | None:
     """For a problem with bounds, the coefficients with which `StrokeProblem.late` measures the phase of a stroke; else
     None. Bounds are enforced at the quadrature nodes only: with a free phase the search would not settle, since it
     could always shift the stroke to pass better between the nodes."""
@@ -220,13 +225,13 @@ class Pace(eqx.Module):
         return self.weight * shape_and_rate(self.stroke, t)[1] / square
 
 
-def without_derivatives(tree):
+def without_derivatives(tree: PyTree) -> Any:
     """The tree with stopped gradients: the evidence for a stroke is not differentiable."""
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_inexact_array(x) else x, tree)
 
 
 @for_one_run
-def outcome(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
+def outcome(problem: StrokeProblem, x: PyTree, multipliers: Float[Array, " p"]) -> dict:
     """The fields of OptimalStroke for the unknowns x and the multipliers of `miss`, by a quadrature with twice the
     steps."""
     stroke, (states, powers, elements) = problem.stroke(x), _on_twice_the_steps(problem, x)
@@ -243,7 +248,9 @@ def outcome(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
     }
 
 
-def _on_twice_the_steps(problem, x):
+def _on_twice_the_steps(
+    problem: StrokeProblem, x: PyTree
+) -> tuple[Float[Array, "Q s"], Float[Array, " Q"], Float[Array, "S d d"]]:
     """(states, powers, group elements after each step), by a quadrature with twice the steps."""
     times = gauss_times(2 * problem.steps)
     states, powers, velocities = problem.along(problem.stroke(x), times, partial(native_rows, problem.local))
@@ -251,26 +258,30 @@ def _on_twice_the_steps(problem, x):
 
 
 @for_one_run
-def wong_residual(problem: StrokeProblem, x, charge: Float[Array, " k"]) -> Scalar:
+def wong_residual(problem: StrokeProblem, x: PyTree, charge: Float[Array, " k"]) -> Scalar:
     """The largest defect of Wong's equations along the stroke of the unknowns x, relative to the largest force. It is
     evaluated at the ends of twice as many steps, where no bound is active."""
     problem, x, charge = without_derivatives((problem, x, charge))
     return _wong_residual(problem, problem.stroke(x), charge, _on_twice_the_steps(problem, x)[2])
 
 
-def _wong_residual(problem, stroke, charge, elements):
+def _wong_residual(
+    problem: StrokeProblem, stroke: Stroke, charge: Float[Array, " k"], elements: Float[Array, "S d d"]
+) -> Scalar:
     """`wong_residual` from the group elements after each step."""
     steps = elements.shape[0]
     times = jnp.arange(1, steps) / steps
     charges = jax.vmap(lambda g: problem.swimmer.group.adjoint(g).T @ charge)(elements[:-1])
     motion = jax.vmap(lambda t: jet(stroke, t))(times)
 
-    def forces(r, rdot, rddot, charge):
+    def forces(
+        r: Float[Array, " m"], rdot: Float[Array, " m"], rddot: Float[Array, " m"], charge: Float[Array, " k"]
+    ) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         return wong_forces(problem.swimmer, r, rdot, rddot, charge, problem.density)
 
     needed, felt = native_rows(forces, *motion, charges)
 
-    def room(t):
+    def room(t: Scalar) -> Scalar:
         return jnp.min(problem.gaps(jnp.concatenate(shape_and_rate(stroke, t))), initial=1.0)
 
     inside = jax.vmap(room)(times) > 0.01

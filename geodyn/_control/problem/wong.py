@@ -7,6 +7,7 @@ Source: Montgomery, *Commun. Math. Phys.* 128 (1990) 565; Koon & Marsden, *SIAM 
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._engine.numerics.linalg import solve
 from geodyn._foundations.gate import checked
@@ -89,28 +90,32 @@ class WongSystem(AbstractSystem):
         kinetic = p - form.T @ charge
         return kinetic @ solve(metric, kinetic) / 2
 
-    def velocity(self, t, q, p, v=None):
+    def velocity(
+        self, t: Number, q: Float[Array, " n"], p: Array, v: Float[Array, " n"] | None = None
+    ) -> Float[Array, " n"]:
         r, p, charge, g = self.split(q)
         slope_r, rdot, xi = jax.grad(self.hamiltonian, (0, 1, 2))(r, p, charge)
         turning = jax.vmap(lambda e: charge @ self.swimmer.group.bracket(xi, e))(jnp.eye(xi.shape[0], dtype=xi.dtype))
         return jnp.concatenate([rdot, -slope_r, turning, self.swimmer.group.rate(g, xi).reshape(-1)])
 
-    def momentum(self, t, q, v):
+    def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " 0"]:
         return jnp.zeros(0, q.dtype)
 
-    def force(self, t, q, v, lam):
+    def force(
+        self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"], lam: Float[Array, " c"]
+    ) -> Float[Array, " 0"]:
         return jnp.zeros(0, q.dtype)
 
-    def constraint(self, t, q):
+    def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " 0"]:
         return jnp.zeros(0, q.dtype)
 
-    def count_constraints(self, q):
+    def count_constraints(self, q: Array | np.ndarray) -> int:
         return 0
 
-    def energy(self, t, q, v):
+    def energy(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         return self.hamiltonian(*self.split(q)[:3])
 
-    def check(self, t, q, v):
+    def check(self, t: Number, q: np.ndarray, v: np.ndarray | None) -> None:
         k, size = self.swimmer.group.dim, self.swimmer.group.identity().size
         if v is not None or q.ndim != 1 or q.size <= k + size or (q.size - k - size) % 2:
             raise ValueError(
@@ -134,7 +139,7 @@ def wong_forces(
     is_linear = isinstance(swimmer, AbstractConnection)
     if is_energy(density) and is_linear:  # One derivative of the reduction is enough; its last index is that of ∂_i.
 
-        def at(r):
+        def at(r: Float[Array, " m"]):
             return (reduction(metric_of(swimmer), r),) * 2
 
         (form_slope, metric_slope), (form, metric) = jax.jacfwd(at, has_aux=True)(r)
@@ -142,7 +147,7 @@ def wong_forces(
         field = exterior_derivative(swimmer.group, form, form_slope)
         return metric @ rddot + slope @ rdot - rdot @ slope / 2, charge @ (field @ rdot)
 
-    def half(r, rdot):
+    def half(r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
         return density(swimmer, r, rdot) / 2
 
     momentum_rate = jax.jvp(jax.grad(half, 1), (r, rdot), (rdot, rddot))[1]
@@ -150,7 +155,13 @@ def wong_forces(
     return needed, charge @ (curvature(swimmer, r) @ rdot) if is_linear else _felt(swimmer, r, rdot, rddot, charge)
 
 
-def _felt(swimmer: AbstractLocomotion, r, rdot, rddot, charge) -> Float[Array, " m"]:
+def _felt(
+    swimmer: AbstractLocomotion,
+    r: Float[Array, " m"],
+    rdot: Float[Array, " m"],
+    rddot: Float[Array, " m"],
+    charge: Float[Array, " k"],
+) -> Float[Array, " m"]:
     """The force on the charge of a body without a connection; the charge stands still in space, `μ'·η = μ·[ξ, η]`."""
 
     def carried(r: Float[Array, " m"], rdot: Float[Array, " m"], charge: Float[Array, " k"]) -> Scalar:

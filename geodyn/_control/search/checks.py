@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +12,12 @@ from jax.core import Tracer
 
 from geodyn._control.methods.method import AbstractStrokeMethod, Direct
 from geodyn._engine.jit import jit
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, ArrayLike, Float, PyTree
 from geodyn._locomotion.connections.connection import AbstractLinkSwimmer, shape_metric
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance, metric_of
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
-from geodyn._locomotion.motion.costs import is_energy, length, value_of
-from geodyn._locomotion.strokes.stroke import check_closed, floating
+from geodyn._locomotion.motion.costs import Costly, is_energy, length, value_of
+from geodyn._locomotion.strokes.stroke import Stroke, check_closed, floating
 
 
 @contextmanager
@@ -28,12 +29,12 @@ def told_by(name: str) -> Iterator[None]:
         raise ValueError(re.sub(r"^optimal_strokes?: ", f"{name}: ", str(error))) from error.__cause__
 
 
-def known(tree) -> bool:
+def known(tree: PyTree) -> bool:
     """Whether no number in the tree is traced, so that values can be checked: inside jit, vmap and grad they cannot."""
     return not any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))
 
 
-def numbers(value) -> Array:
+def numbers(value: Any) -> Array:
     """`value` as an array of numbers, or an array [0, 0], which fails the checks of shape, if it is no such array."""
     try:
         return floating(value)
@@ -41,14 +42,14 @@ def numbers(value) -> Array:
         return jnp.zeros((0, 0))
 
 
-def without_free(displacement) -> tuple[object, tuple[int, ...]]:
+def without_free(displacement: Any) -> tuple[object, tuple[int, ...]]:
     """A displacement with 0 for the components that are None, and their indices."""
     if not isinstance(displacement, list | tuple):
         return displacement, ()
     return [0.0 if x is None else x for x in displacement], tuple(i for i, x in enumerate(displacement) if x is None)
 
 
-def checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
+def checked_displacement(swimmer: AbstractLocomotion, displacement: Any) -> Float[Array, "..."]:
     """The target displacement as an array; ValueError if it does not fit the group of the swimmer."""
     target, k, free = numbers(displacement), swimmer.group.dim, swimmer.group.translations
     name = type(swimmer.group).__name__
@@ -65,7 +66,9 @@ def checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
     return target
 
 
-def checked_limits(bounds, rates, m: int):
+def checked_limits(
+    bounds: Any, rates: Any, m: int
+) -> tuple[tuple[Float[Array, " b"], Float[Array, " b"]], tuple[int, ...]]:
     """((lower, upper), indices) of the components of (r, r') that have bounds; ValueError for bounds that are wrong."""
     ends = np.tile([[-np.inf], [np.inf]], m) if bounds is None else np.asarray(numbers(bounds))
     if ends.shape != (2, m) or not np.all(ends[0] < ends[1]):
@@ -82,7 +85,7 @@ def checked_limits(bounds, rates, m: int):
     return (floating(lower[bounded]), floating(upper[bounded])), tuple(np.flatnonzero(bounded).tolist())
 
 
-def checked_shape(name: str, value, m: int | None = None) -> Float[Array, " m"]:
+def checked_shape(name: str, value: Any, m: int | None = None) -> Float[Array, " m"]:
     """The argument `name` as a shape, of m variables unless m is None; else ValueError."""
     shape = numbers(value)
     if shape.ndim != 1 or (m is not None and shape.size != m) or (known(shape) and not jnp.all(jnp.isfinite(shape))):
@@ -90,7 +93,14 @@ def checked_shape(name: str, value, m: int | None = None) -> Float[Array, " m"]:
     return shape
 
 
-def check_guess(swimmer, guess, m: int, bounds, base, end) -> None:
+def check_guess(
+    swimmer: AbstractLocomotion,
+    guess: Stroke,
+    m: int,
+    bounds: Any,
+    base: Float[Array, " m"] | None,
+    end: Float[Array, " m"] | None,
+) -> None:
     """Raise ValueError unless the guess is a stroke of m shape variables that moves, enters the bounds, and is closed
     or has the given ends."""
     start, last = (np.asarray(guess(floating(t))) for t in (0.0, 1.0))
@@ -113,7 +123,7 @@ def check_guess(swimmer, guess, m: int, bounds, base, end) -> None:
         )
 
 
-def check_places(swimmer, bounds, **shapes) -> None:
+def check_places(swimmer: Costly, bounds: Any, **shapes) -> None:
     """Raise ValueError if a given shape lies outside of the bounds, or if the shape metric is singular there."""
     for name, shape in ((name, shape) for name, shape in shapes.items() if shape is not None):
         if bounds is not None and not np.all((np.asarray(bounds[0]) < shape) & (shape < np.asarray(bounds[1]))):
@@ -130,7 +140,7 @@ def check_places(swimmer, bounds, **shapes) -> None:
             )
 
 
-def shape_ends(base, ends) -> tuple[Float[Array, " m"] | None, Float[Array, " m"] | None]:
+def shape_ends(base: Any, ends: Any) -> tuple[Float[Array, " m"] | None, Float[Array, " m"] | None]:
     """(first shape, last shape) of the stroke from `base` or `ends`; the first is None if it is free, the last None
     for a closed stroke."""
     if ends is None:
@@ -145,11 +155,11 @@ def shape_ends(base, ends) -> tuple[Float[Array, " m"] | None, Float[Array, " m"
 
 
 @jit
-def _drags(swimmer):
+def _drags(swimmer: AbstractLinkSwimmer) -> Float[Array, "..."]:
     return swimmer.drags()
 
 
-def check_moves(swimmer, displacement) -> None:
+def check_moves(swimmer: AbstractLocomotion, displacement: Float[ArrayLike, "..."]) -> None:
     """Raise ValueError if links with the same drag along and across them are to be displaced: they can only turn."""
     if not (isinstance(swimmer, AbstractLinkSwimmer) and known((swimmer, displacement))):
         return
@@ -164,7 +174,7 @@ def check_moves(swimmer, displacement) -> None:
         )
 
 
-def check_frame(swimmer, bounds, base, ends) -> None:
+def check_frame(swimmer: AbstractLocomotion, bounds: Any, base: Any, ends: Any) -> None:
     """Raise ValueError for a body that needs bounds, without bounds, a base and ends."""
     if swimmer.needs_bounds is None or not (bounds is None and base is None and ends is None):
         return
@@ -174,7 +184,7 @@ def check_frame(swimmer, bounds, base, ends) -> None:
     )
 
 
-def check_count(swimmer, m: int, closed: bool) -> None:
+def check_count(swimmer: AbstractLocomotion, m: int, closed: bool) -> None:
     """Raise ValueError unless shapes have as many variables as the body says, and a closed stroke at least two."""
     name, count = type(swimmer).__name__, swimmer.shape_count
     if count is not None and m != count:
@@ -189,13 +199,13 @@ def check_count(swimmer, m: int, closed: bool) -> None:
         )
 
 
-def _named(swimmer) -> str:
+def _named(swimmer: AbstractLocomotion) -> str:
     """The names of the shape variables in brackets, where the body names them, for a message."""
     names = getattr(swimmer, "shape_names", None)
     return f" ({', '.join(names)})" if names else ""
 
 
-def check_density(swimmer, density, m: int) -> None:
+def check_density(swimmer: AbstractLocomotion, density: Any, m: int) -> None:
     """Raise ValueError for the length as a cost, and for what gives no number at m shape variables."""
     if getattr(density, "func", density) is length:
         raise ValueError(
@@ -215,7 +225,7 @@ def check_density(swimmer, density, m: int) -> None:
         jax.eval_shape(lambda r, rdot: value_of(density, swimmer, r, rdot), shape, shape)
 
 
-def check_kinds(swimmer, method, density) -> None:
+def check_kinds(swimmer: Any, method: Any, density: Any) -> None:
     """Raise ValueError for a swimmer, method or density of the wrong kind, and for too few harmonics or steps."""
     if not isinstance(swimmer, AbstractLocomotion):
         kind = f"the class {swimmer.__name__}: call it" if isinstance(swimmer, type) else type(swimmer).__name__

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +13,10 @@ from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._engine.jit import jit
 from geodyn._foundations.results import RESULTS, AbstractOutcome
-from geodyn._foundations.typing import Array, Bool, Float, Scalar
+from geodyn._foundations.typing import Array, Bool, Float, Number, PyTree, Scalar
 from geodyn._geometry.groups.rigid import SE2
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
+from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
 from geodyn._locomotion.strokes.stroke import FourierStroke
 
@@ -44,7 +47,7 @@ class StrokeError(RuntimeError):
 
 
 def failure(
-    optimum: OptimalStroke, problem: StrokeProblem, start, method: AbstractStrokeMethod, search: Callable
+    optimum: OptimalStroke, problem: StrokeProblem, start: PyTree, method: AbstractStrokeMethod, search: Callable
 ) -> StrokeError:
     """The error for a search that began at the unknowns `start`; `search` is `optimal_stroke`, to try others."""
     if optimum.result in (RESULTS.successful, RESULTS.astray):
@@ -87,7 +90,7 @@ def reaches(
 
 
 @jit
-def _near(displacement, wanted, free):
+def _near(displacement: Float[Array, "..."], wanted: Float[Array, "..."], free: tuple[int, ...]) -> Bool[Array, ""]:
     miss = jnp.atleast_1d(displacement - wanted)
     return jnp.linalg.norm(miss.at[np.array(free, int)].set(0.0)) < 0.1 * jnp.linalg.norm(wanted)
 
@@ -129,7 +132,7 @@ def _flat(optimum: OptimalStroke) -> str:
     )
 
 
-def _reach(problem: StrokeProblem, start, method: AbstractStrokeMethod, search: Callable) -> str:
+def _reach(problem: StrokeProblem, start: PyTree, method: AbstractStrokeMethod, search: Callable) -> str:
     """For the message: how far strokes around the initial shape can lead, as far as `farthest_led` finds out."""
     target = problem.displacement
     held = problem.bounded or problem.base is not None
@@ -146,7 +149,9 @@ def _reach(problem: StrokeProblem, start, method: AbstractStrokeMethod, search: 
     return f";{around} were followed to {abs(led):.6g}: begin a gd.stroke_family there{hint}"
 
 
-def farthest_led(swimmer, centre, target, method: Direct, search: Callable) -> tuple[float | None, float | None]:
+def farthest_led(
+    swimmer: Costly, centre: Float[Array, " m"], target: Number, method: Direct, search: Callable
+) -> tuple[float | None, float | None]:
     """(the largest displacement to which strokes around a shape were followed, the displacement at which their family
     folds back); each is None if not found.
 
@@ -181,13 +186,13 @@ def farthest_led(swimmer, centre, target, method: Direct, search: Callable) -> t
     return last, fold if last < most and fold < min(1.1 * last, most) else None
 
 
-def _goes_on(before, after) -> bool:
+def _goes_on(before: tuple[float, float, float, Any], after: tuple[float, float, float, Any]) -> bool:
     """Whether two strokes (D, E, dE/dD, …) may lie on one branch, on which E(D) is convex."""
     (d, e, m, _), (D, E, M, _) = before, after
     return m * (D - d) * 0.99 <= E - e <= 1.01 * M * (D - d)
 
 
-def afloat(swimmer) -> str:
+def afloat(swimmer: AbstractLocomotion) -> str:
     """A hint for a free body in the plane, whose centre of mass strokes cannot move; empty for others."""
     free = isinstance(swimmer, AbstractDeformableBody) and isinstance(swimmer.group, SE2)
     return (

@@ -1,21 +1,22 @@
 """PURPOSE: the starting point of a search for a stroke: the optimal small stroke, an ellipse."""
 
-from typing import cast
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._control.methods.method import AbstractStrokeMethod
 from geodyn._engine.jit import for_one_run
-from geodyn._foundations.typing import Array, Bool, Float
-from geodyn._locomotion.connections.connection import curvature, reduction
+from geodyn._foundations.typing import Array, Bool, Float, Scalar
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric, curvature, reduction
 from geodyn._locomotion.connections.force_balance import metric_of
-from geodyn._locomotion.motion.costs import Costly, energy
+from geodyn._locomotion.motion.costs import Costly, Density, energy
 from geodyn._locomotion.motion.holonomy import cost
-from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, floating
+from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke, floating
 
 
-def locked_factor(swimmer, r) -> Float[Array, "k k"]:
+def locked_factor(swimmer: AbstractInvariantMetric, r: Float[Array, " m"]) -> Float[Array, "k k"]:
     """A factor L of the locked metric `Lᵀ L` on the Lie algebra at a shape; it makes translations and rotations
     comparable."""
     half = jax.grad(lambda xi: swimmer.quadratic_form(r, xi, jnp.zeros_like(r)) / 2)
@@ -67,7 +68,15 @@ def small_stroke(
 
 
 @for_one_run
-def unknowns(swimmer, start, base, target, method, end=None, density=energy):
+def unknowns(
+    swimmer: Costly,
+    start: Stroke,
+    base: Float[Array, " m"] | None,
+    target: Float[Array, "..."],
+    method: AbstractStrokeMethod,
+    end: Float[Array, " m"] | None = None,
+    density: Density = energy,
+) -> tuple[Any, Scalar]:
     """The unknowns of `StrokeProblem` for a first stroke, and its cost."""
     size = cost(swimmer, start, density=density, steps=method.steps)
     if base is None and (target.ndim == 0 or swimmer.group.is_commutative):
@@ -75,7 +84,7 @@ def unknowns(swimmer, start, base, target, method, end=None, density=energy):
     if end is not None:
         base = cast(Array, base)  # A stroke with an end has a beginning.
 
-        def bent(t):
+        def bent(t: Scalar) -> Float[Array, " m"]:
             return start(t) - (base + (end - base) * t)
 
         return LegendreStroke.fit(bent, jnp.zeros_like(base), 2 * method.harmonics).coefficients, size

@@ -4,6 +4,8 @@ theorem for the KKT conditions; those of its energy by the envelope theorem.
 Source: Fiacco, *Introduction to Sensitivity and Stability Analysis in Nonlinear Programming* (1983), chapter 3.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -19,62 +21,68 @@ from geodyn._engine.jit import custom_jvp, jit
 from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
-from geodyn._foundations.typing import Count
+from geodyn._foundations.typing import Array, Count, Float, PyTree, Scalar
 from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.motion.holonomy import cost, holonomy
 
 
 @custom_jvp
-def solve_implicitly(problem: StrokeProblem, x, method: AbstractStrokeMethod, progress: Progress) -> Minimum:
+def solve_implicitly(problem: StrokeProblem, x: PyTree, method: AbstractStrokeMethod, progress: Progress) -> Minimum:
     """The solution that the method finds from x. Its point and multipliers are differentiable with respect to the
     numbers in the problem."""
     return method.solve(problem, x, progress)
 
 
 @solve_implicitly.def_jvp
-def _(primals, tangents):
+def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     found = solve_implicitly(*primals)
     change = _change(primals[0], tangents[0], found)
     nothing = jax.tree.map(lambda x: None, found)
     return found, eqx.tree_at(lambda m: (m.x, m.multipliers), nothing, change, is_leaf=_is_none)
 
 
-def _is_none(x):
+def _is_none(x: Any) -> bool:
     return x is None
 
 
 @jit
-def _change(problem: StrokeProblem, tangent, found: Minimum):
+def _change(problem: StrokeProblem, tangent: Any, found: Minimum) -> tuple[Any, Float[Array, " p"]]:
     """The tangents of the point and the multipliers, from the tangent of the problem."""
     flat, unravel = ravel_pytree(found.x)
     y, z = found.multipliers, found.bound_multipliers
     stiffness = jax.lax.stop_gradient(jnp.minimum(z / found.slacks, STIFFEST))
 
-    def conditions(problem, flat):
+    def conditions(
+        problem: StrokeProblem, flat: Float[Array, " n"]
+    ) -> tuple[Float[Array, " n"], Float[Array, " p"], Float[Array, " q"]]:
         """The gradient of f − y·c − z·h, with c and h."""
 
-        def lagrangian(flat):
+        def lagrangian(flat: Float[Array, " n"]) -> tuple[Scalar, tuple[Float[Array, " p"], Float[Array, " q"]]]:
             f, c, h = problem.plain(unravel(flat))
             return f - y @ c - z @ h, (c, h)
 
         slope, (c, h) = jax.grad(lagrangian, has_aux=True)(flat)
         return slope, c, h
 
-    def pushed(slope, c, h):
+    def pushed(
+        slope: Float[Array, " n"], c: Float[Array, " p"], h: Float[Array, " q"]
+    ) -> tuple[Float[Array, " n"], Float[Array, " p"]]:
         """The tangents (slope, c) of the conditions, with those of the bounds eliminated by dz = −(z/s) dh."""
         pull = jax.vjp(lambda flat: problem.plain(unravel(flat))[2], flat)[1]
         return slope + pull(stiffness * h)[0], c
 
-    def kkt(v):
+    def kkt(v: tuple[Float[Array, " n"], Float[Array, " p"]]) -> tuple[Float[Array, " n"], Float[Array, " p"]]:
         slope, c = pushed(*jax.jvp(lambda flat: conditions(problem, flat), (flat,), v[:1])[1])
         return slope - jax.vjp(lambda flat: problem.plain(unravel(flat))[1], flat)[1](v[1])[0], -c
 
-    def solve(_, b):
+    def solve(
+        _: Any, b: tuple[Float[Array, " n"], Float[Array, " p"]]
+    ) -> tuple[Float[Array, " n"], Float[Array, " p"]]:
         return kkt_solution(*jax.lax.stop_gradient((found.hessian, found.jacobian)), *b)
 
     moving, still = eqx.partition(problem, jax.tree.map(lambda t: t is not None, tangent, is_leaf=_is_none))
 
-    def varied(moving):
+    def varied(moving: PyTree) -> tuple[Float[Array, " n"], Float[Array, " p"], Float[Array, " q"]]:
         return conditions(eqx.combine(moving, still), flat)
 
     slope, c = pushed(*jax.jvp(varied, (moving,), (tangent,))[1])
@@ -82,7 +90,9 @@ def _change(problem: StrokeProblem, tangent, found: Minimum):
     return unravel(dx), dy
 
 
-def kkt_solution(hessian, jacobian, b, c):
+def kkt_solution(
+    hessian: Float[Array, "n n"], jacobian: Float[Array, "p n"], b: Float[Array, " n"], c: Float[Array, " p"]
+) -> tuple[Float[Array, " n"], Float[Array, " p"]]:
     """(dx, dy) with `H dx − Jᵀ dy = b`, `−J dx = c`; dx has no part along flat directions."""
     directions = Directions(
         hessian, jacobian, jnp.sqrt(jnp.finfo(b.dtype).eps) * jnp.max(jnp.abs(jnp.diagonal(hessian)))
@@ -130,10 +140,10 @@ def sensitivity(optimum: OptimalStroke, *, steps: Count = 128) -> Costly:
 
 
 @jit
-def _sensitivity(optimum, steps):
+def _sensitivity(optimum: OptimalStroke, steps: Count) -> Costly:
     end = optimum.swimmer.group.inverse(holonomy(optimum.swimmer, optimum.stroke, steps=steps))
 
-    def lagrangian(swimmer):
+    def lagrangian(swimmer: Costly) -> Scalar:
         beyond = swimmer.group.log(swimmer.group.compose(holonomy(swimmer, optimum.stroke, steps=steps), end))
         return cost(swimmer, optimum.stroke, steps=steps) - 2 * optimum.charge @ beyond
 

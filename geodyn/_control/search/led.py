@@ -10,9 +10,10 @@ from geodyn._control.methods.descent import Descent
 from geodyn._control.problem.problem import StrokeProblem, without_derivatives
 from geodyn._control.search.guess import locked_factor, unknowns
 from geodyn._engine.jit import for_few_runs
-from geodyn._foundations.typing import Scalar
+from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._locomotion.connections.connection import curvature, reduction
 from geodyn._locomotion.connections.force_balance import metric_of
+from geodyn._locomotion.motion.costs import Costly, Density
 from geodyn._locomotion.strokes.stroke import FourierStroke, Stroke
 
 STARTS = 32
@@ -22,7 +23,9 @@ LED_MISS = 0.3
 _COARSE = Descent(harmonics=3, steps=8, tolerance=0.01, max_iterations=60)
 
 
-def _random_loop(swimmer, centre, target, width, key) -> FourierStroke:
+def _random_loop(
+    swimmer: Costly, centre: Float[Array, " m"], target: Float[Array, " k"], width: Scalar, key: Array
+) -> FourierStroke:
     """A random loop of about the size that the curvature requires for the displacement, at most 1, about a random
     shape whose distance from `centre` is about `width` times this size."""
     swimmer = metric_of(swimmer)
@@ -47,13 +50,22 @@ class Led(eqx.Module):
 
 
 @for_few_runs
-def led_stroke(swimmer, centre, target, base, limits, bounded, density, free=()) -> Led:
+def led_stroke(
+    swimmer: Costly,
+    centre: Float[Array, " m"],
+    target: Float[Array, " k"],
+    base: Float[Array, " m"] | None,
+    limits: tuple[Float[Array, " b"], Float[Array, " b"]],
+    bounded: tuple[int, ...],
+    density: Density,
+    free: tuple[int, ...] = (),
+) -> Led:
     """The best of many coarse strokes about a shape after gradient descent: the cheapest of those that reach the
     displacement within the bounds; if there is none, the one that reaches it and violates the bounds least; if none
     reaches it, the one with the smallest error."""
     swimmer, centre, target, base = without_derivatives((swimmer, centre, target, base))
 
-    def one(width, key):
+    def one(width: Scalar, key: Array) -> Led:
         loop = _random_loop(swimmer, centre, target, width, key)
         start = loop if base is None else FourierStroke(loop.mean + base - loop(0.0), loop.cosine, loop.sine)
         x, energy = unknowns(swimmer, start, base, target, _COARSE, None, density)

@@ -1,5 +1,7 @@
 """PURPOSE: the locally optimal strokes, by a search from many random starts at once."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -17,6 +19,7 @@ from geodyn._engine.jit import jit_over_cores
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Count, Float, Index, Int, Number, Scalar, Vector
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.strokes.stroke import FourierStroke, Stroke, floating
 
@@ -32,7 +35,12 @@ class _Found(eqx.Module):
     result: Int[Array, ""]
 
 
-def random_stroke(swimmer, target, region, key) -> FourierStroke:
+def random_stroke(
+    swimmer: Costly,
+    target: Float[Array, "..."],
+    region: tuple[Float[Array, " m"], Float[Array, " m"]],
+    key: Array,
+) -> FourierStroke:
     """The best small ellipse about a random shape, no wider than the region, with low harmonics on top of it."""
     lower, upper = region
     where, how = jax.random.split(key)
@@ -48,7 +56,7 @@ def random_stroke(swimmer, target, region, key) -> FourierStroke:
     )
 
 
-def centre_and_size(stroke: Stroke):
+def centre_and_size(stroke: Stroke) -> tuple[Float[Array, " m"], Scalar]:
     """The mean shape, and the mean square of the distance from it."""
     shapes = jax.vmap(stroke)(jnp.arange(128) / 128)
     centre = jnp.mean(shapes, axis=0)
@@ -56,10 +64,17 @@ def centre_and_size(stroke: Stroke):
 
 
 @jit_over_cores
-def _coarse(swimmer, target, region, limits, bounded, keys) -> _Found:
+def _coarse(
+    swimmer: Costly,
+    target: Float[Array, "..."],
+    region: tuple[Float[Array, " m"], Float[Array, " m"]],
+    limits: tuple[Float[Array, " b"], Float[Array, " b"]],
+    bounded: tuple[int, ...],
+    keys: Array,
+) -> _Found:
     """Coarse optima from random starts."""
 
-    def one(key):
+    def one(key: Array) -> _Found:
         x, energy = unknowns(swimmer, random_stroke(swimmer, target, region, key), None, target, COARSE)
         steps = int(COARSE.steps if isinstance(x, FourierStroke) else 2 * COARSE.steps)
         clock = clock_of(x, bounded)
@@ -84,7 +99,9 @@ def distinct(signatures: list, tolerance: float) -> list[int]:
     return kept
 
 
-def checked_region(swimmer, region, bounds) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+def checked_region(
+    swimmer: AbstractLocomotion, region: Any, bounds: Any
+) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
     """The corners of the box around whose shapes strokes are tried; ValueError where there is none, or a wrong one."""
     if region is None and bounds is not None and np.all(np.isfinite(np.asarray(bounds, float))):
         region = bounds

@@ -1,7 +1,7 @@
 """PURPOSE: optimal strokes: minimal energy at a given holonomy, with a certificate of optimality."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +39,7 @@ from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Count, Float, Number, PyTree, Scalar, Vector
 from geodyn._locomotion.connections.connection import AbstractSwimmer
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.costs import Costly, Density, energy
 from geodyn._locomotion.motion.holonomy import cost, holonomy, require_defined_along
 from geodyn._locomotion.strokes.stroke import FourierStroke, OpenStroke, Stroke, floating, shape_at
@@ -67,7 +68,15 @@ class Wanted(NamedTuple):
 
 
 def stroke_problem(
-    swimmer, guess, displacement, method, bounds, base, ends, density, rates=None
+    swimmer: Any,
+    guess: Any,
+    displacement: Any,
+    method: Any,
+    bounds: Any,
+    base: Any,
+    ends: Any,
+    density: Any,
+    rates: Any = None,
 ) -> tuple[StrokeProblem, PyTree]:
     """(the problem that the arguments of `optimal_stroke` pose, the unknowns to start from)."""
     check_kinds(swimmer, method, density)
@@ -90,7 +99,9 @@ def stroke_problem(
     return problem, x
 
 
-def _checked_arguments(swimmer, guess, displacement, bounds, base, ends, density, rates) -> Wanted:
+def _checked_arguments(
+    swimmer: Costly, guess: Any, displacement: Any, bounds: Any, base: Any, ends: Any, density: Density, rates: Any
+) -> Wanted:
     """What is asked for; ValueError for arguments by which no stroke can be found."""
     check_frame(swimmer, bounds, base, ends)
     displacement, free = without_free(displacement)
@@ -113,7 +124,9 @@ def _checked_arguments(swimmer, guess, displacement, bounds, base, ends, density
     return Wanted(swimmer, stroke, centre, target, free, base, end, limits, bounded, density)
 
 
-def centre_of(swimmer, guess, bounds, base) -> Float[Array, " m"]:
+def centre_of(
+    swimmer: AbstractLocomotion, guess: Any, bounds: Any, base: Float[Array, " m"] | None
+) -> Float[Array, " m"]:
     """The centre of the first ellipse: the guess, the base, the middle of the bounds, or the body's first shape."""
     if guess is not None:
         return checked_shape("guess", guess)
@@ -164,11 +177,11 @@ def _best_of_many(wanted: Wanted) -> Stroke:
     return led.stroke
 
 
-def _first_unknowns(wanted: Wanted, start: Stroke, method) -> tuple[PyTree, Scalar]:
+def _first_unknowns(wanted: Wanted, start: Stroke, method: AbstractStrokeMethod) -> tuple[PyTree, Scalar]:
     """(the unknowns of the problem for the first stroke, its cost). An ellipse from the theory of small strokes may be
     too large for the body: then they are those of another one; ValueError if the body can do none."""
 
-    def of(stroke):
+    def of(stroke: Stroke) -> tuple[PyTree, Scalar]:
         return unknowns(wanted.swimmer, stroke, wanted.base, wanted.displacement, method, wanted.end, wanted.density)
 
     x, size = of(start)
@@ -191,7 +204,7 @@ def _is_impossible(size: Scalar) -> bool:
     return known(size) and not np.isfinite(size)
 
 
-def _next_ellipse(ellipse: FourierStroke, base, attempt: int) -> FourierStroke:
+def _next_ellipse(ellipse: FourierStroke, base: Float[Array, " m"] | None, attempt: int) -> FourierStroke:
     """The next ellipse to try: half as large, or, for ellipses through a base, first moved so that the base is at each
     of the other three vertices."""
     size = 0.5 if base is None or attempt % 4 == 3 else 1.0
@@ -200,7 +213,9 @@ def _next_ellipse(ellipse: FourierStroke, base, attempt: int) -> FourierStroke:
     return FourierStroke(base - size * ellipse.sine[:, 0], size * ellipse.sine, -size * ellipse.cosine)
 
 
-def _another_start(problem: StrokeProblem, found: Minimum, method, guess, bounds) -> Stroke | None:
+def _another_start(
+    problem: StrokeProblem, found: Minimum, method: AbstractStrokeMethod, guess: Any, bounds: Any
+) -> Stroke | None:
     """After a failed search from a small ellipse for a vector displacement, another starting stroke by `led_stroke`;
     None if there is none. An ellipse can be so symmetric that the constraints are linearly dependent there, and then no
     step is accepted."""
@@ -309,7 +324,7 @@ def optimal_stroke(
     """
     swimmer = traced_numbers(swimmer)
 
-    def pose(guess):
+    def pose(guess: Any) -> tuple[StrokeProblem, PyTree]:
         return stroke_problem(swimmer, guess, displacement, method, bounds, base, ends, density, rates)
 
     problem, x = pose(guess)
