@@ -8,7 +8,7 @@ is chosen, so that all of this is smooth in x and in every number of the metric 
 
 import functools
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -161,7 +161,7 @@ class _Graph(eqx.Module):
     basis: Float[Array, "d n"]
     normals: Float[Array, "n c"]
 
-    def __call__(self, y):
+    def __call__(self, y: Float[Array, " d"]) -> Float[Array, " n"]:
         x = self.x + y @ self.basis
         return _displaced(x, self.normals, _multipliers(self.level_set, x, self.normals))
 
@@ -172,16 +172,16 @@ class _Particle(eqx.Module):
     space: AbstractManifold
     potential: Callable | None
 
-    def __call__(self, q, v):
+    def __call__(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         kinetic = 0.5 * v @ self.space.metric(q) @ v
         return kinetic if self.potential is None else kinetic - self.potential(q)
 
 
-def _displaced(x, normals, lam):
+def _displaced(x: Float[Array, " n"], normals: Float[Array, "n c"], lam: Float[Array, " c"]) -> Float[Array, " n"]:
     return x + normals @ lam
 
 
-def _multipliers(level_set, x, normals):
+def _multipliers(level_set: LevelSet, x: Float[Array, " n"], normals: Float[Array, "n c"]) -> Float[Array, " c"]:
     """The λ with φ(x + normals λ) = 0. It is solved for with normals of unit length, so that the unknowns are in the
     units of x."""
     scale = jnp.sqrt(jnp.sum(normals**2, axis=0))
@@ -230,13 +230,13 @@ def second_fundamental_form(surface: LevelSet | Embedded, x: Numbers) -> Float[A
 
 
 @functools.singledispatch
-def _second_form(surface, x):
+def _second_form(surface: Any, x: Float[Array, " n"]) -> Float[Array, "D m m"]:
     raise ValueError(f"surface must be a LevelSet or gd.spaces.Embedded, got {type(surface).__name__}")
 
 
 @_second_form.register
 @jit
-def _(surface: LevelSet, x):
+def _(surface: LevelSet, x: Float[Array, " n"]) -> Array:
     P, gamma = surface.projector(x), christoffel(surface.space, x)
     hessian = jax.jacfwd(jax.jacfwd(surface.residual))(x)
     hessian = hessian - jnp.einsum("ck,kij->cij", jax.jacfwd(surface.residual)(x), gamma)
@@ -247,7 +247,7 @@ def _(surface: LevelSet, x):
 
 @_second_form.register
 @jit
-def _(surface: Embedded, x):
+def _(surface: Embedded, x: Float[Array, " n"]) -> Array:
     X, J = surface.embedding(x), jax.jacfwd(surface.embedding)(x)
     second = jax.jacfwd(jax.jacfwd(surface.embedding))(x)
     second = second + jnp.einsum("kml,mi,lj->kij", christoffel(surface.ambient, X), J, J)
@@ -321,18 +321,20 @@ def _(space: LevelSet):
 
 @geodesic_of.register
 @jit
-def _(space: LevelSet, x, v, ts, steps):
+def _(
+    space: LevelSet, x: Float[Array, " n"], v: Float[Array, " n"], ts: Float[Array, " T"], steps: Count
+) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     return rays(space.metric, space.residual, RadauIIA(3), x, space.projector(x) @ v, ts, steps)
 
 
 @log_of.register
 @jit
-def _(space: LevelSet, x, y, nodes):
+def _(space: LevelSet, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any) -> Array:
     # Shooting within the set leaves the equations along its normals empty. They say that the normal part of v is zero.
-    def filled(v):
+    def filled(v: Float[Array, " n"]) -> Float[Array, " n"]:
         return space.normals(y) @ (jax.jacfwd(space.residual)(x) @ v)
 
-    def end(v):
+    def end(v: Float[Array, " n"]) -> Float[Array, " n"]:
         return geodesic_of(space, x, v, jnp.ones(1, x.dtype), STEPS)[0][0]
 
     v = root(lambda v: end(v) + filled(v), y, space.projector(x) @ (y - x))
@@ -341,13 +343,13 @@ def _(space: LevelSet, x, y, nodes):
 
 
 @half_square.register
-def _(space: LevelSet, x, y, nodes):
+def _(space: LevelSet, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any) -> Array:
     v = log_of(space, x, y, nodes)
     return v @ space.metric(x) @ v / 2
 
 
 @riemann_of.register
-def _(level_set: LevelSet, x):
+def _(level_set: LevelSet, x: Float[Array, " n"]) -> Array:
     g, P, II = level_set.metric(x), level_set.projector(x), second_fundamental_form(level_set, x)
     around = jnp.einsum("ea,afgh,fb,gc,hd->ebcd", P, riemann(level_set.space, x), P, P, P, optimize="optimal")
     bent = jnp.einsum("kac,kl,lbd->abcd", II, g, II)

@@ -151,10 +151,10 @@ def _(space: Atlas, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any) ->
 class OneChart(AbstractPatches):
     """A single chart, where an atlas is asked for."""
 
-    def target(self, x, reach):
+    def target(self, x: Float[Array, " n"], reach: float) -> Scalar:
         return jnp.zeros((), x.dtype)
 
-    def moved(self, target, x):
+    def moved(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
         return x
 
 
@@ -166,34 +166,34 @@ class ProductAtlas(AbstractAtlas):
     b: AbstractAtlas
     dims: tuple[int, int] = eqx.field(static=True)
 
-    def sizes(self, dim):
+    def sizes(self, dim: int) -> Sizes:
         of_a = self.a.sizes(self.dims[0])
         of_b = self.b.sizes(self.dims[1])
         return Sizes(of_a.per_point + of_b.per_point, of_a.per_body + of_b.per_body)
 
-    def switch(self, x):
+    def switch(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
         xa, xb = self._points(x)
         return jnp.concatenate([self.a.switch(xa), self.b.switch(xb)])
 
-    def another(self, x):
+    def another(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
         xa, xb = self._points(x)
         return jnp.concatenate([self.a.another(xa), self.b.another(xb)])
 
-    def switched(self, switch, x):
+    def switched(self, switch: Float[Array, " s"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
         xa, xb = self._points(x)
         to_a, to_b = self._switches(switch)
         return jnp.concatenate([self.a.switched(to_a, xa), self.b.switched(to_b, xb)], axis=1)
 
-    def start_frame(self, x):
+    def start_frame(self, x: Float[Array, "N n"]) -> Float[Array, " f"]:
         xa, xb = self._points(x)
         return jnp.concatenate([self.a.start_frame(xa), self.b.start_frame(xb)])
 
-    def moved_frame(self, frame, switch):
+    def moved_frame(self, frame: Float[Array, " f"], switch: Float[Array, " s"]) -> Float[Array, " f"]:
         of_a, of_b = self._frames(frame)
         to_a, to_b = self._switches(switch)
         return jnp.concatenate([self.a.moved_frame(of_a, to_a), self.b.moved_frame(of_b, to_b)])
 
-    def from_frame(self, frame, x):
+    def from_frame(self, frame: Float[Array, " f"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
         xa, xb = self._points(x)
         of_a, of_b = self._frames(frame)
         return jnp.concatenate([self.a.from_frame(of_a, xa), self.b.from_frame(of_b, xb)], axis=1)

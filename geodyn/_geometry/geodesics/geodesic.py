@@ -9,7 +9,7 @@ import functools
 import itertools
 import warnings
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -21,7 +21,7 @@ from geodyn._engine.jit import jit, static_count
 from geodyn._engine.numerics.linalg import solve
 from geodyn._foundations.checks import is_finite, returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Float, Numbers, Scalar
+from geodyn._foundations.typing import Array, Count, Float, Numbers, PyTree, Scalar
 from geodyn._geometry.geodesics.between import energy_between
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import (
@@ -165,7 +165,7 @@ def log(
 
 
 @functools.singledispatch
-def log_of(space, x, y, nodes):
+def log_of(space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any) -> Float[Array, " n"]:
     """The computation of `log`; spaces with another formula register here."""
     return solve(space.metric(x), -jax.grad(half_square, 1)(space, x, y, nodes))
 
@@ -249,15 +249,17 @@ def squared_distance(
     return _told_of(space, *_of_two(_squared, space, x, y, effort_of(nodes, tolerance)))
 
 
-def _squared(space, x, y, effort):
+def _squared(space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Scalar:
     return 2 * half_square(space, x, y, effort)
 
 
-def _distance(space, x, y, effort):
+def _distance(space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Scalar:
     return safe_sqrt(_squared(space, x, y, effort))
 
 
-def _of_two(function, space, x, y, effort):
+def _of_two(
+    function: Callable[..., Array], space: AbstractMetric, x: Numbers, y: Numbers, effort: Effort
+) -> tuple[dict[str, Array], Array]:
     """(the two points by name, a function of them); ValueError unless each is [n], and for a metric that is not
     symmetric at x."""
     x, y = checked_vectors(space, x=x, y=y)
@@ -266,16 +268,20 @@ def _of_two(function, space, x, y, effort):
     return {"x": x, "y": y}, jit(_between)(function, space, x, y, effort)
 
 
-def _between(function, space, x, y, effort):
+def _between(
+    function: Callable[..., Array], space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort
+) -> Array:
     """A function of two points; NaN for a point outside of the chart."""
     return function(space, within(space, x), within(space, y), effort)
 
 
-def _exp_within(space, x, v, steps):
+def _exp_within(
+    space: AbstractMetric, x: Float[Array, " n"], v: Float[Array, " n"], steps: Count
+) -> Float[Array, " n"]:
     return _exp(space, within(space, x), v, steps)
 
 
-def _told_of(space, points, value, why=NOT_FOUND):
+def _told_of(space: AbstractMetric, points: dict[str, Any], value: PyTree, why: str = NOT_FOUND) -> Any:
     """The value of a function of `points`. If it is NaN: ValueError for a point outside of the chart, else a warning.
     To look at each point before would take a quarter of the time of a call."""
     if _is_nan(value):
@@ -314,14 +320,14 @@ def is_solved(space: AbstractMetric) -> bool:
     return isinstance(space, AbstractManifold) and not knows_distances(space)
 
 
-def told(value, why=NOT_FOUND):
+def told(value: PyTree, why: str = NOT_FOUND) -> Any:
     """The value, with a warning if it is NaN. Inside of jit there is no warning, since the value is not known."""
     if _is_nan(value):
         warnings.warn(f"NaN: {why}", stacklevel=4)
     return value
 
 
-def _is_nan(value):
+def _is_nan(value: PyTree) -> bool:
     if isinstance(value, jax.Array) and not isinstance(value, Tracer):
         known = np.asarray(value)
         return not is_finite(known) and bool(np.isnan(known).any())
@@ -415,10 +421,18 @@ def jacobi_field(
 
 
 @jit
-def _jacobi_field(space, x, v, j, dj, ts, steps):
+def _jacobi_field(
+    space: AbstractMetric,
+    x: Float[Array, " n"],
+    v: Float[Array, " n"],
+    j: Float[Array, " n"],
+    dj: Float[Array, " n"],
+    ts: Float[Array, " T"],
+    steps: Count,
+) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     turning = dj - jnp.einsum("kij,i,j", christoffel(space, x), v, j)
 
-    def flow(x, v):
+    def flow(x: Float[Array, " n"], v: Float[Array, " n"]) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
         return geodesic_of(space, x, v, ts, steps)
 
     (xs, vs), (J, dJ) = jax.jvp(flow, (x, v), (j, turning))
@@ -426,19 +440,29 @@ def _jacobi_field(space, x, v, j, dj, ts, steps):
 
 
 @functools.singledispatch
-def geodesic_of(space, x, v, ts, steps):
+def geodesic_of(
+    space: AbstractMetric, x: Float[Array, " n"], v: Float[Array, " n"], ts: Float[Array, " T"], steps: Count
+) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     """The computation of `geodesic`; spaces with another formula register here."""
     return _integrated(space, x, v, ts, steps)
 
 
 @geodesic_of.register
 @jit
-def _(space: AbstractConstantCurvature | Nil | SL2, x, v, ts, steps):
+def _(
+    space: AbstractConstantCurvature | Nil | SL2,
+    x: Float[Array, " n"],
+    v: Float[Array, " n"],
+    ts: Float[Array, " T"],
+    steps: Count,
+) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     return jax.vmap(lambda t: jax.jvp(lambda t: space.exp(x, t * v), (t,), (jnp.ones_like(t),)))(ts)
 
 
 @geodesic_of.register
-def _(space: Product, x, v, ts, steps):
+def _(
+    space: Product, x: Float[Array, " n"], v: Float[Array, " n"], ts: Float[Array, " T"], steps: Count
+) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     parts = [
         geodesic_of(factor, *point, ts, steps)
         for factor, *point in zip((space.a, space.b), space.split(x), space.split(v))
@@ -447,23 +471,25 @@ def _(space: Product, x, v, ts, steps):
 
 
 @functools.singledispatch
-def _exp(space, x, v, steps):
+def _exp(space: AbstractMetric, x: Float[Array, " n"], v: Float[Array, " n"], steps: Count) -> Float[Array, " n"]:
     return geodesic_of(space, x, v, jnp.ones(1, x.dtype), steps)[0][0]
 
 
 @_exp.register
-def _(space: AbstractConstantCurvature | Nil | SL2, x, v, steps):
+def _(
+    space: AbstractConstantCurvature | Nil | SL2, x: Float[Array, " n"], v: Float[Array, " n"], steps: Count
+) -> Float[Array, " n"]:
     return space.exp(x, v)
 
 
 @_exp.register
-def _(space: Product, x, v, steps):
+def _(space: Product, x: Float[Array, " n"], v: Float[Array, " n"], steps: Count) -> Float[Array, " n"]:
     factors = zip((space.a, space.b), space.split(x), space.split(v))
     return jnp.concatenate([_exp(*factor, steps) for factor in factors])
 
 
 @functools.singledispatch
-def half_square(space, x, y, nodes):
+def half_square(space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any) -> Scalar:
     """½ dist², by the space's own `squared_distance` if it has one; spaces made of other spaces register here."""
     y = nearest_image(space, x, y)
     if knows_distances(space):
@@ -508,7 +534,7 @@ def chord(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"])
     return safe_sqrt(jnp.dot(b, squares) / 2)
 
 
-def _scalar(square, space):
+def _scalar(square: Any, space: AbstractMetric) -> Any:
     if jnp.shape(square) != ():
         raise ValueError(
             f"squared_distance of {type(space).__name__} must return one number, got shape {jnp.shape(square)}"
@@ -517,7 +543,7 @@ def _scalar(square, space):
 
 
 @half_square.register
-def _(space: Product, x, y, nodes):
+def _(space: Product, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any) -> Scalar:
     (xa, xb), (ya, yb) = space.split(x), space.split(y)
     return half_square(space.a, xa, ya, nodes) + half_square(space.b, xb, yb, nodes)
 
@@ -527,7 +553,7 @@ class _Kinetic(eqx.Module):
 
     metric: Callable
 
-    def __call__(self, q, v):
+    def __call__(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         return 0.5 * v @ self.metric(q) @ v
 
 
@@ -557,7 +583,7 @@ def rays(
     metric, constraint = (f and eqx.filter_closure_convert(f, x) for f in (metric, constraint))
     system = Lagrangian(_Kinetic(metric), constraint)
 
-    def at(t):
+    def at(t: Scalar) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         # The motion to the time t is the motion to the time 1 with the velocity t v: so t may be negative or zero.
         trajectory = integrate(system, x, t * v, t1=1.0, steps=steps, method=method, save_every=steps)
         start = t == 0
@@ -566,7 +592,9 @@ def rays(
     return jax.vmap(at)(ts)
 
 
-def _along(curve, ts, steps: int, size: int):
+def _along(
+    curve: Callable[[Scalar], Array], ts: Float[Array, " T"], steps: int, size: int
+) -> list[Float[Array, "T steps 6 n"]]:
     """The points and velocities [T, steps, 6, n] of a curve at the nodes of the Gauss steps to each time. The program
     of the transport takes these and not the curve, so that another curve compiles nothing. Raises ValueError unless
     the curve gives points of `size` coordinates."""
@@ -574,7 +602,7 @@ def _along(curve, ts, steps: int, size: int):
     places = (np.arange(steps)[:, None] + np.asarray(gauss(6).c, float)).reshape(-1) / steps
     nodes = starts[:, None] + (ts - starts)[:, None] * jnp.asarray(places, ts.dtype)[None]
 
-    def point(t):
+    def point(t: Scalar) -> Float[Array, " n"]:
         x = returned("curve", curve, t)
         if x.shape != (size,):
             raise ValueError(f"curve must return x[{size}], a point of the space; got shape {x.shape}")
@@ -585,23 +613,35 @@ def _along(curve, ts, steps: int, size: int):
 
 
 @jit
-def _transport(space, points, velocities, w, ts):
+def _transport(
+    space: AbstractMetric,
+    points: Float[Array, "T steps 6 n"],
+    velocities: Float[Array, "T steps 6 n"],
+    w: Float[Array, " n"],
+    ts: Float[Array, " T"],
+) -> Float[Array, "T n"]:
     """Parallel transport by Gauss collocation. The equation w' = M(t) w is linear, so that each step is one linear
     solve for its stages."""
     tableau, steps = gauss(6), points.shape[1]
     a, b = (jnp.asarray(array, w.dtype) for array in (tableau.a, tableau.b))
 
-    def generator(x, velocity):
+    def generator(x: Float[Array, " n"], velocity: Float[Array, " n"]) -> Float[Array, "n n"]:
         return -jnp.einsum("kij,i->kj", christoffel(space, x), velocity)
 
-    def step(w, at, h):
+    def step(
+        w: Float[Array, " n"],
+        at: tuple[Float[Array, "6 n"], Float[Array, "6 n"]] | list[Float[Array, "6 n"]],
+        h: Scalar,
+    ) -> Float[Array, " n"]:
         M = jax.vmap(generator)(*at)
         size = M.shape[0] * M.shape[1]
         matrix = jnp.eye(size, dtype=w.dtype) - h * jnp.einsum("ij,iab->iajb", a, M).reshape(size, size)
         slopes = solve(matrix, (M @ w).reshape(-1)).reshape(M.shape[:2])
         return (w + h * (b @ slopes)).astype(w.dtype)
 
-    def interval(w, given):
+    def interval(
+        w: Float[Array, " n"], given: tuple[Array, Array, Array]
+    ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         h, *at = given
         w = jax.lax.scan(lambda w, at: (step(w, at, h / steps), None), w, at)[0]
         return w, w
@@ -609,7 +649,7 @@ def _transport(space, points, velocities, w, ts):
     return jax.lax.scan(interval, w, (jnp.diff(ts, prepend=ts[:1]), points, velocities))[1]
 
 
-def _times(ts, x: Array) -> Float[Array, " T"]:
+def _times(ts: Numbers, x: Array) -> Float[Array, " T"]:
     ts = jnp.asarray(ts, x.dtype)
     if ts.ndim != 1 or ts.size == 0:
         raise ValueError(f"ts must be a list of one or more times, got shape {ts.shape}")
@@ -653,7 +693,7 @@ def check_manifold(space: AbstractManifold, x: Numbers) -> None:
         _check_embedding(space, x)
 
 
-def _check_embedding(space, x):
+def _check_embedding(space: AbstractManifold, x: Float[Array, " n"]) -> None:
     J, g = jax.jacfwd(space.embedding)(x), space.metric(x)
     scale = jnp.sqrt(jnp.abs(jnp.diag(g)))
     error = float(jnp.max(jnp.abs((J.T @ J - g) / jnp.outer(scale, scale))))
@@ -664,7 +704,7 @@ def _check_embedding(space, x):
         )
 
 
-def _check_distances(space, x):
+def _check_distances(space: AbstractManifold, x: Float[Array, " n"]) -> None:
     wanted = "squared_distance does not fit the metric: "
     enough = max(100 * float(jnp.finfo(x.dtype).eps) ** 0.5, 1000 * getattr(space, "error", 0.0))  # that of `Tabulated`
     scale = jnp.sqrt(jnp.diag(space.metric(x)))

@@ -1,7 +1,7 @@
 """The isometries of any space with Killing fields as a group, whose elements are images of a frame."""
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,7 +14,7 @@ from geodyn._engine.numerics.linalg import solve
 from geodyn._engine.numerics.roots import with_derivative, without_derivatives
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, Bool, Float, Int
 from geodyn._geometry.groups.frames import develop, frame_at, moved, pack, turning, unpack
 from geodyn._geometry.groups.lie_group import ELEMENT, AbstractLaw, AbstractLieGroup, algebra_vector, law_of, square
 from geodyn._geometry.manifold.manifold import AbstractManifold
@@ -36,15 +36,16 @@ class Base(NamedTuple):
 
 
 @functools.singledispatch
-def base_of(space) -> Base | None:
+def base_of(space: Any) -> Base | None:
     """The `Base` of a space that has a group of frames; None: it has none."""
     return None
 
 
 @functools.singledispatch
-def jet_of_fields(space, x: Float[Array, " n"]) -> tuple[Array, Array]:
+def jet_of_fields(space: Any, x: Float[Array, " n"]) -> tuple[Array, Array]:
     """(the Killing fields K [K, n] at x, their covariant derivatives ∇_b K^a [K, n, n])."""
-    fields, slopes = space.killing_fields(x), jax.jacfwd(space.killing_fields)(x)
+    fields = space.killing_fields(x)
+    slopes = jax.jacfwd(space.killing_fields)(x)
     return fields, slopes + jnp.einsum("abc,kc->kab", christoffel_at(space, x), fields)
 
 
@@ -134,14 +135,15 @@ class FrameGroup(AbstractLieGroup):
         identity = self.identity().astype(g.dtype)
         return _developed(self.space, g, identity, identity)
 
-    def _element(self, g) -> Float[Array, "d d"]:
+    def _element(self, g: Any) -> Float[Array, "d d"]:
         """The frame g as an array of floats; ValueError unless, for concrete numbers, it is the image of that at the
         origin."""
         g = square(self, g)
         if isinstance(g, Tracer) or any(isinstance(x, Tracer) for x in jax.tree.leaves(self)):
             return g
         x, F = map(np.asarray, unpack(g))
-        before, after = (np.asarray(self.space.metric(jnp.asarray(point))) for point in (self.origin, x))
+        before = np.asarray(self.space.metric(jnp.asarray(self.origin)))
+        after = np.asarray(self.space.metric(jnp.asarray(x)))
         with np.errstate(invalid="ignore"):
             off = np.max(np.abs(F.T @ after @ F - before)) / np.max(np.abs(before))
         if not (off < ELEMENT and np.array_equal(np.asarray(g)[-1], np.eye(len(g))[-1])):
@@ -162,33 +164,36 @@ class OfFrames(AbstractLaw):
     def identity(self):
         return frame_at(self.group.origin)
 
-    def compose(self, g, h):
-        g, h = square(self.group, g), square(self.group, h)
+    def compose(self, g: Any, h: Any) -> Float[Array, "d d"]:
+        g = square(self.group, g)
+        h = square(self.group, h)
         return _developed(self.group.space, self.identity().astype(g.dtype), g, h)
 
-    def rate(self, g, xi):
+    def rate(self, g: Float[Array, "d d"], xi: Float[Array, " k"]) -> Float[Array, "d d"]:
         x, F = unpack(g)
         u = F @ (xi @ self.group.fields.astype(xi.dtype))
-        turned = F @ jnp.tensordot(xi, self.group.slopes.astype(xi.dtype), 1) + turning(self.group.space, x, u, F)
-        return pack(u, turned).at[-1, -1].set(0.0)
+        slope = jnp.tensordot(xi, self.group.slopes.astype(xi.dtype), 1)
+        # The frame turns with the flow of the Killing field, and by the curvature of the coordinates.
+        turn = F @ slope + turning(self.group.space, x, u, F)
+        return pack(u, turn).at[-1, -1].set(0.0)
 
-    def body_velocity(self, g, rate):
+    def body_velocity(self, g: Float[Array, "d d"], rate: Float[Array, "d d"]) -> Float[Array, " k"]:
         x, F = unpack(g)
         u, dF = unpack(rate)
         columns = jnp.concatenate([u[:, None], dF - turning(self.group.space, x, u, F)], axis=1)
         inward = jax.vmap(lambda column: solve(F, column), 1, 1)(columns)
         return self.group.reader.astype(g.dtype) @ _flat(inward[:, 0], inward[:, 1:])
 
-    def rate_at_identity(self, xi):
+    def rate_at_identity(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
         return self.rate(self.identity().astype(xi.dtype), xi)
 
-    def velocity_at_identity(self, rate):
+    def velocity_at_identity(self, rate: Float[Array, "d d"]) -> Float[Array, " k"]:
         return self.body_velocity(self.identity().astype(rate.dtype), rate)
 
-    def bracket(self, a, b):
+    def bracket(self, a: Float[Array, " k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
         return self.group.structure.astype(a.dtype) @ b @ a
 
-    def adjoint(self, g):
+    def adjoint(self, g: Float[Array, "d d"]) -> Float[Array, "k k"]:
         """From the Killing fields where the frame has come."""
         x, F = unpack(g)
         fields, slopes = jet_of_fields(self.group.space, x)
@@ -197,12 +202,14 @@ class OfFrames(AbstractLaw):
         inverse = self.group.reader.astype(g.dtype) @ seen.T
         return jax.vmap(lambda unit: solve(inverse, unit), 1, 1)(jnp.eye(self.group.dim, dtype=g.dtype))
 
-    def dexp(self, xi):
+    def dexp(self, xi: Float[Array, " k"]) -> Float[Array, "k k"]:
         """∫₀¹ exp(s ad) ds, by an exponential of twice the size."""
         unit = jnp.eye(self.group.dim, dtype=xi.dtype)
         ad = jax.vmap(lambda e: self.bracket(xi, e), out_axes=1)(unit)
         nothing = jnp.zeros_like(unit)
-        return jax.scipy.linalg.expm(jnp.block([[ad, unit], [nothing, nothing]]))[: len(unit), len(unit) :]
+        k = len(unit)
+        # exp of [[ad, 1], [0, 0]] has this integral in its upper right block (Van Loan).
+        return jax.scipy.linalg.expm(jnp.block([[ad, unit], [nothing, nothing]]))[:k, k:]
 
 
 @law_of.register
@@ -232,7 +239,9 @@ def _algebra_at(space: AbstractManifold, x: Float[Array, " n"]) -> tuple[Array, 
     return fields, slopes, reader, -jnp.einsum("kN,ijN->kij", reader, brackets)
 
 
-def _brackets(fields: Float[Array, "k n"], slopes: Float[Array, "k n n"], riemann) -> Float[Array, "k k m"]:
+def _brackets(
+    fields: Float[Array, "k n"], slopes: Float[Array, "k n n"], riemann: Float[Array, "n n n n"]
+) -> Float[Array, "k k m"]:
     """[K_i, K_j] = ∇_{K_i} K_j − ∇_{K_j} K_i and its derivative [∇K_j, ∇K_i] + R(K_i, K_j)."""
     along = jnp.einsum("jab,ib->ija", slopes, fields)
     turned = jnp.einsum("jab,ibc->ijac", slopes, slopes)
@@ -243,11 +252,20 @@ def _brackets(fields: Float[Array, "k n"], slopes: Float[Array, "k n n"], rieman
 @jit
 def _moved(group: FrameGroup, g: Float[Array, "d d"], xi: Float[Array, " k"]) -> Float[Array, "d d"]:
     """The product g exp(ξ)."""
-    fields, slopes = group.fields.astype(xi.dtype), group.slopes.astype(xi.dtype)
+    fields = group.fields.astype(xi.dtype)
+    slopes = group.slopes.astype(xi.dtype)
     return moved(group.space, g, xi @ fields, jnp.tensordot(xi, slopes, 1))
 
 
 _developed = jit(develop)
+
+
+class Iterate(NamedTuple):
+    """Exponential coordinates ξ in Newton's method, whether they are settled, and the number of iterations so far."""
+
+    xi: Float[Array, " k"]
+    settled: Bool[Array, ""]
+    count: Int[Array, ""]
 
 
 @jit
@@ -260,16 +278,19 @@ def _log(group: FrameGroup, g: Float[Array, "d d"]) -> Float[Array, " k"]:
     still, aim = without_derivatives((group, g))
     precision = jnp.finfo(g.dtype).eps ** SETTLED
 
-    def improved(state):
-        xi, _, count = state
+    def goes_on(state: Iterate) -> Bool[Array, ""]:
+        return ~state.settled & (state.count < MOST_ITERATIONS)
+
+    def improve(state: Iterate) -> Iterate:
+        xi = state.xi
         here = _moved(still, still.identity().astype(xi.dtype), xi)
         off = still.body_velocity(here, aim - here)
         step = solve(still.dexp(-xi), off)
-        done = jnp.max(jnp.abs(step)) <= precision * (1 + jnp.max(jnp.abs(xi)))
-        return xi + step, done, count + 1
+        settled = jnp.max(jnp.abs(step)) <= precision * (1 + jnp.max(jnp.abs(xi)))
+        return Iterate(xi + step, settled, state.count + 1)
 
-    start = still.body_velocity(still.identity().astype(g.dtype), aim - still.identity().astype(g.dtype))
-    state = batched_as(aim[0, 0], (start, jnp.zeros((), bool), jnp.zeros((), int)))
-    xi, done, _ = jax.lax.while_loop(lambda s: ~s[1] & (s[2] < MOST_ITERATIONS), improved, state)
-    found: Array = jnp.where(done, xi, jnp.nan)
+    identity = still.identity().astype(g.dtype)
+    start = Iterate(still.body_velocity(identity, aim - identity), jnp.zeros((), bool), jnp.zeros((), int))
+    end = jax.lax.while_loop(goes_on, improve, batched_as(aim[0, 0], start))
+    found: Array = jnp.where(end.settled, end.xi, jnp.nan)
     return with_derivative(missing, found)

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from geodyn._engine.numerics.failure import nan_unless
 from geodyn._engine.numerics.linalg import solve
-from geodyn._foundations.typing import Array, Float, Scalar
+from geodyn._foundations.typing import Array, Float, PyTree, Scalar
 from geodyn._geometry.manifold.manifold import AbstractManifold, within
 from geodyn._geometry.manifold.tensors import christoffel_at
 from geodyn._geometry.manifold.ways import follow
@@ -98,7 +98,7 @@ def develop(
 
 
 def _unless_wrong(
-    space: AbstractManifold, frame: Float[Array, "d d"], found: Float[Array, "d d"], sources
+    space: AbstractManifold, frame: Float[Array, "d d"], found: Float[Array, "d d"], sources: PyTree
 ) -> Float[Array, "d d"]:
     """The frame that was found to be the image of another, NaN unless lengths and angles are the same."""
     x, vectors = unpack(frame)

@@ -8,6 +8,7 @@ Thorne & Wheeler, *Gravitation*, section 41.5).
 """
 
 import functools
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -141,7 +142,7 @@ def isometry_group(space: AbstractManifold) -> AbstractLieGroup:
 
 
 @functools.singledispatch
-def group_of(space) -> AbstractLieGroup:
+def group_of(space: Any) -> AbstractLieGroup:
     """The computation of `isometry_group`; spaces of which it is known register here."""
     raise ValueError(
         f"space must be one whose isometries are known as a group, got a {type(space).__name__}: where it has "
@@ -219,7 +220,7 @@ def act(space: AbstractManifold, g: Float[Array, "d d"], x: Numbers) -> Float[Ar
 
 
 @functools.singledispatch
-def acted(space, g: Float[Array, "d d"], x: Float[Array, " n"]) -> Float[Array, " n"]:
+def acted(space: AbstractManifold, g: Float[Array, "d d"], x: Float[Array, " n"]) -> Float[Array, " n"]:
     """The computation of `act`: of frames, unless the isometries are affine maps of the chart."""
     group = group_of(space)
     if isinstance(group, FrameGroup):
@@ -228,7 +229,7 @@ def acted(space, g: Float[Array, "d d"], x: Float[Array, " n"]) -> Float[Array, 
 
 
 @acted.register
-def _(space: AbstractConstantCurvature, g, x):
+def _(space: AbstractConstantCurvature, g: Float[Array, "d d"], x: Float[Array, " n"]) -> Float[Array, " n"]:
     X = space.embed(x)
     if space.chart.curvature == 0:
         return space.coordinates((g @ jnp.append(X, jnp.ones_like(X[0])))[:-1])
@@ -236,14 +237,14 @@ def _(space: AbstractConstantCurvature, g, x):
 
 
 @acted.register
-def _(space: ProductSpace, g, x):
+def _(space: ProductSpace, g: Float[Array, "d d"], x: Float[Array, " n"]) -> Float[Array, " n"]:
     size = group_of(space.a).size
     first, second = space.split(x)
     return jnp.concatenate([acted(space.a, g[:size, :size], first), acted(space.b, g[size:, size:], second)])
 
 
 @functools.singledispatch
-def origin_of(space) -> Float[Array, " n"]:
+def origin_of(space: AbstractManifold) -> Float[Array, " n"]:
     """The point of the chart whose frame the identity of `isometry_group(space)` is."""
     base = base_of(space)
     return jnp.zeros(space.dim) if base is None else base.origin
@@ -260,13 +261,13 @@ def _(space: ProductSpace):
 
 
 @functools.singledispatch
-def fields_of_group(space, x: Float[Array, " n"]) -> Float[Array, "k n"]:
+def fields_of_group(space: Any, x: Float[Array, " n"]) -> Float[Array, "k n"]:
     """How the generators of `isometry_group(space)` move a point x of the chart."""
     return space.killing_fields(x)
 
 
 @fields_of_group.register
-def _(space: AbstractConstantCurvature, x):
+def _(space: AbstractConstantCurvature, x: Float[Array, " n"]) -> Float[Array, "k n"]:
     fields = space.killing_fields(x)
     if space.dim < 3:
         return fields
@@ -276,7 +277,7 @@ def _(space: AbstractConstantCurvature, x):
 
 
 @fields_of_group.register
-def _(space: ProductSpace, x):
+def _(space: ProductSpace, x: Float[Array, " n"]) -> Float[Array, "k n"]:
     first, second = space.split(x)
     return block_diag(fields_of_group(space.a, first), fields_of_group(space.b, second))
 

@@ -8,6 +8,7 @@ units.
 import functools
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -185,43 +186,43 @@ class OfMatrices(AbstractLaw):
     def identity(self):
         return self.group.exp(jnp.zeros(self.group.dim))
 
-    def compose(self, g, h):
+    def compose(self, g: Float[Array, "d d"], h: Float[Array, "d d"]) -> Float[Array, "d d"]:
         return g @ h
 
-    def rate(self, g, xi):
+    def rate(self, g: Float[Array, "d d"], xi: Float[Array, " k"]) -> Float[Array, "d d"]:
         return g @ self.rate_at_identity(xi)
 
-    def body_velocity(self, g, rate):
+    def body_velocity(self, g: Float[Array, "d d"], rate: Float[Array, "d d"]) -> Float[Array, " k"]:
         return self.velocity_at_identity(self.group.inverse(g) @ rate)
 
-    def rate_at_identity(self, xi):
+    def rate_at_identity(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
         return jnp.tensordot(xi, jnp.asarray(self.group.generators, xi.dtype), 1)
 
-    def velocity_at_identity(self, rate):
+    def velocity_at_identity(self, rate: Float[Array, "d d"]) -> Float[Array, " k"]:
         return jnp.tensordot(jnp.asarray(_dual(self.group.generators), rate.dtype), rate, 2)
 
-    def bracket(self, a, b):
+    def bracket(self, a: Float[Array, " k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
         e = self.group.generators
         products = np.einsum("aij,bjk->abik", e, e)
         structure = np.einsum("cij,abij->cab", _dual(e), products - np.swapaxes(products, 0, 1))
         return jnp.asarray(structure, a.dtype) @ b @ a
 
-    def adjoint(self, g):
+    def adjoint(self, g: Float[Array, "d d"]) -> Float[Array, "k k"]:
         e = self.group.generators
         turned = jnp.einsum("ij,bjk,kl->bil", g, jnp.asarray(e, g.dtype), self.group.inverse(g))
         return jnp.einsum("aij,bij->ab", jnp.asarray(_dual(e), g.dtype), turned)
 
-    def dexp(self, xi):
+    def dexp(self, xi: Float[Array, " k"]) -> Float[Array, "k k"]:
         return dexp_of(self.group, xi)
 
 
 @functools.singledispatch
-def law_of(group) -> AbstractLaw:
+def law_of(group: AbstractLieGroup) -> AbstractLaw:
     """How a group multiplies; groups that are no matrices register here."""
     return OfMatrices(group)
 
 
-def algebra_vector(group: AbstractLieGroup, xi) -> Float[Array, " k"]:
+def algebra_vector(group: AbstractLieGroup, xi: Any) -> Float[Array, " k"]:
     """The exponential coordinates ξ of the group as an array of floats; ValueError unless they are [k]."""
     xi = as_floats(xi)
     if xi.shape != (group.dim,):
@@ -232,7 +233,7 @@ def algebra_vector(group: AbstractLieGroup, xi) -> Float[Array, " k"]:
     return xi
 
 
-def element(group: AbstractLieGroup, g) -> Float[Array, "d d"]:
+def element(group: AbstractLieGroup, g: Any) -> Float[Array, "d d"]:
     """The matrix g as an array of floats; ValueError unless it is [d, d] and, for concrete numbers, an element of the
     group."""
     g = square(group, g)
@@ -241,7 +242,7 @@ def element(group: AbstractLieGroup, g) -> Float[Array, "d d"]:
     return g
 
 
-def inverse_of(group: AbstractLieGroup, g, closed: Callable[[Array], Array]) -> Float[Array, "d d"]:
+def inverse_of(group: AbstractLieGroup, g: Any, closed: Callable[[Array], Array]) -> Float[Array, "d d"]:
     """The inverse closed(g), of a form that holds for elements of the group only; ValueError as of `element`."""
     g = square(group, g)
     inverse = closed(g)
@@ -253,7 +254,7 @@ def inverse_of(group: AbstractLieGroup, g, closed: Callable[[Array], Array]) -> 
     return inverse
 
 
-def square(group: AbstractLieGroup, g) -> Float[Array, "d d"]:
+def square(group: AbstractLieGroup, g: Any) -> Float[Array, "d d"]:
     """The matrix g as an array of floats; ValueError unless it has the size of an element."""
     g, size = as_floats(g), group.size
     if g.shape != (size, size):
@@ -262,7 +263,7 @@ def square(group: AbstractLieGroup, g) -> Float[Array, "d d"]:
 
 
 @functools.singledispatch
-def dexp_of(group, xi):
+def dexp_of(group: AbstractLieGroup, xi: Float[Array, " k"]) -> Float[Array, "k k"]:
     """The computation of `dexp` for matrices; groups with another formula register here."""
     back = group.exp(-xi)
     return jax.vmap(lambda slope: group.vee(slope @ back), 2, 1)(jax.jacfwd(group.exp)(xi))

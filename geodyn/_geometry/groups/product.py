@@ -101,28 +101,28 @@ class OfFactors(AbstractLaw):
     def identity(self):
         return block_diag(*(factor.identity() for factor in self.group.factors))
 
-    def compose(self, g, h):
+    def compose(self, g: Float[Array, "d d"], h: Float[Array, "d d"]) -> Float[Array, "d d"]:
         return block_diag(*self._each("compose", self.group.parts(g), self.group.parts(h)))
 
-    def rate(self, g, xi):
+    def rate(self, g: Float[Array, "d d"], xi: Float[Array, " k"]) -> Float[Array, "d d"]:
         return block_diag(*self._each("rate", self.group.parts(g), self.group.components(xi)))
 
-    def body_velocity(self, g, rate):
+    def body_velocity(self, g: Float[Array, "d d"], rate: Float[Array, "d d"]) -> Float[Array, " k"]:
         return jnp.concatenate(self._each("body_velocity", self.group.parts(g), self.group.parts(rate)))
 
-    def rate_at_identity(self, xi):
+    def rate_at_identity(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
         return block_diag(*self._each("hat", self.group.components(xi)))
 
-    def velocity_at_identity(self, rate):
+    def velocity_at_identity(self, rate: Float[Array, "d d"]) -> Float[Array, " k"]:
         return jnp.concatenate(self._each("vee", self.group.parts(rate)))
 
-    def bracket(self, a, b):
+    def bracket(self, a: Float[Array, " k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
         return jnp.concatenate(self._each("bracket", self.group.components(a), self.group.components(b)))
 
-    def adjoint(self, g):
+    def adjoint(self, g: Float[Array, "d d"]) -> Float[Array, "k k"]:
         return block_diag(*self._each("adjoint", self.group.parts(g)))
 
-    def dexp(self, xi):
+    def dexp(self, xi: Float[Array, " k"]) -> Float[Array, "k k"]:
         return block_diag(*self._each("dexp", self.group.components(xi)))
 
     def _each(self, name: str, *parts: list[Array]) -> list[Array]:

@@ -4,6 +4,8 @@ Every formula is even in the angle and written in its square, so that it is exac
 identity (Stumpff functions; Battin, *Astrodynamics* (1999), section 4.5).
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -203,7 +205,7 @@ def quaternion_of(rotation: Float[Array, "3 3"]) -> Float[Array, "4"]:
     return jnp.where(q[0] < 0, -q, q)
 
 
-def checked_rotation(name: str, rotation) -> Float[Array, "3 3"]:
+def checked_rotation(name: str, rotation: Any) -> Float[Array, "3 3"]:
     """The rotation matrix as an array. For what is none, such as a reflection, it is a ValueError, or NaN if traced."""
     rotation = as_floats(rotation)
     if rotation.shape != (3, 3):
@@ -268,7 +270,7 @@ class SO3(AbstractLieGroup):
 
 
 @dexp_of.register
-def _(group: SE2 | SO3, xi):
+def _(group: SE2 | SO3, xi: Float[Array, " k"]) -> Float[Array, "k k"]:
     """`Σ adⁿ/(n+1)!`, where `ad³ = −θ² ad`, so that nothing is differentiated."""
     _, second, third, _ = stumpff(jnp.sum(xi[group.translations :] ** 2))
     unit = jnp.eye(group.dim, dtype=xi.dtype)

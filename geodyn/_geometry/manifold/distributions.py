@@ -41,7 +41,7 @@ def bracket(X: Callable[[Array], Array], Y: Callable[[Array], Array], q: Row) ->
     """
     q = jnp.asarray(q, float)
 
-    def along(field, u):
+    def along(field: Callable[[Float[Array, " n"]], Array], u: Float[Array, " n"]) -> Array:
         return jax.jvp(field, (q,), (u,))[1]
 
     return along(Y, X(q)) - along(X, Y(q))
@@ -77,7 +77,7 @@ def integrability_defect(form: Callable[[Array], Array], q: Row) -> Scalar:
     """
     q = jnp.asarray(q, float)
 
-    def rows(q):
+    def rows(q: Float[Array, " n"]) -> Float[Array, "c n"]:
         return jnp.atleast_2d(form(q))
 
     a, slopes = rows(q), jax.jacfwd(rows)(q)

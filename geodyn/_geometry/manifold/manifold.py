@@ -10,7 +10,7 @@ import abc
 import functools
 import inspect
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -88,7 +88,7 @@ class AbstractManifold(AbstractMetric):
                 )
 
 
-def knows_distances(space) -> bool:
+def knows_distances(space: Any) -> bool:
     """Whether a space, or a class of spaces, has a `squared_distance`."""
     # A method of the class is found in a hundredth of the time of one of the object, which equinox makes anew.
     kind = space if isinstance(space, type) else type(space)
@@ -150,8 +150,8 @@ class Manifold(AbstractManifold):
         self,
         metric: Callable[[Array], Array],
         dim: Count,
-        signature=None,
-        period=None,
+        signature: Any = None,
+        period: Any = None,
         embedding: Callable[[Array], Array] | None = None,
     ):
         self.dim = check_dim(dim)
@@ -168,12 +168,12 @@ class Manifold(AbstractManifold):
         return self.function(x)
 
 
-def _signature_of(signature, dim: int) -> tuple[int, int]:
+def _signature_of(signature: Any, dim: int) -> tuple[int, int]:
     """(p, q) with p + q = dim; else ValueError."""
     if signature is None:
         return int(dim), 0
 
-    def counts(x):
+    def counts(x: Any) -> bool:
         return is_whole(x) and x >= 0
 
     is_pair = isinstance(signature, tuple | list) and len(signature) == 2
@@ -185,13 +185,13 @@ def _signature_of(signature, dim: int) -> tuple[int, int]:
     return tuple(map(int, signature))
 
 
-def signature_of(space) -> tuple[int, int]:
+def signature_of(space: Any) -> tuple[int, int]:
     """The numbers of positive and of negative squares in the metric: what the space declares, else none is negative."""
     return getattr(space, "signature", (space.dim, 0))
 
 
 @functools.singledispatch
-def count_coordinates(space) -> int:
+def count_coordinates(space: AbstractMetric) -> int:
     """The number of coordinates of a point."""
     return space.dim
 
@@ -209,7 +209,9 @@ def checked_points(space: AbstractMetric, **points) -> list[Array]:
     return [x if name in VECTORS else in_chart(space, name, x, domain) for name, x in zip(points, found)]
 
 
-def in_chart(space, name: str, x: Float[Array, " n"], domain: Domain | None = None) -> Float[Array, " n"]:
+def in_chart(
+    space: AbstractMetric, name: str, x: Float[Array, " n"], domain: Domain | None = None
+) -> Float[Array, " n"]:
     """The point x. Outside of the chart it is a ValueError, or NaN where x is traced."""
     domain = domain or domain_of(space)
     if domain is ANYWHERE:
@@ -221,14 +223,14 @@ def in_chart(space, name: str, x: Float[Array, " n"], domain: Domain | None = No
     return x
 
 
-def within(space, x: Float[Array, " n"]) -> Float[Array, " n"]:
+def within(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, " n"]:
     """The point x; NaN, derivatives included, outside of the chart."""
     domain = domain_of(space)
     return x if domain is ANYWHERE else _within(domain, x)
 
 
 @placed_anywhere
-def _within(domain, x: Float[Array, " n"]) -> Float[Array, " n"]:
+def _within(domain: Domain, x: Float[Array, " n"]) -> Float[Array, " n"]:
     return x * jnp.where(domain.holds(x), 1, jnp.nan).astype(x.dtype)
 
 
@@ -245,7 +247,7 @@ def checked_vectors(space: AbstractMetric, **points) -> list[Array]:
     return found
 
 
-def as_floats(x) -> Array:
+def as_floats(x: Any) -> Array:
     """x as an array of floats; an array that is one is returned as it is, since conversions take longer than a call."""
     if isinstance(x, jax.Array) and x.dtype.kind == "f":
         return x
@@ -253,7 +255,7 @@ def as_floats(x) -> Array:
     return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.result_type(float))
 
 
-def at_a_point(function):
+def at_a_point(function: Callable[..., Any]) -> Callable[..., Any]:
     """`jit` of function(space, x, …) for a point and vectors, given as arrays or lists of any numbers. The result
     raises ValueError unless each is [n], and, for concrete numbers, unless the metric at x is symmetric."""
     compiled, signature = jit(function), inspect.signature(function)
@@ -268,13 +270,13 @@ def at_a_point(function):
     return call
 
 
-def check_symmetric(space, x):
+def check_symmetric(space: AbstractMetric, x: Float[Array, " n"]) -> None:
     """Raises ValueError unless the metric of the space at x is symmetric, for concrete numbers."""
     if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((space, x))):
         _check_symmetric(x, _metric(space, x))
 
 
-def _check_symmetric(x, g):
+def _check_symmetric(x: Float[Array, " n"], g: Array) -> None:
     """Raises ValueError unless the metric g at x is symmetric, for concrete numbers."""
     if isinstance(g, Tracer):
         return
@@ -286,7 +288,7 @@ def _check_symmetric(x, g):
 
 
 @jit
-def _metric(space, x):
+def _metric(space: AbstractMetric, x: Float[Array, " n"]) -> Array:
     return space.metric(x)
 
 
@@ -319,7 +321,9 @@ def inner(space: AbstractMetric, x: Numbers, u: Numbers, v: Numbers) -> Scalar:
 
 
 @jit
-def _inner(space, x, u, v):
+def _inner(
+    space: AbstractMetric, x: Float[Array, " n"], u: Float[Array, " n"], v: Float[Array, " n"]
+) -> tuple[Scalar, Array]:
     g = space.metric(x)
     return u @ g @ v, g
 
@@ -421,7 +425,7 @@ def riemann(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n n
 
 
 @functools.singledispatch
-def riemann_of(space, x):
+def riemann_of(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n n n"]:
     """The computation of `riemann`; spaces with another formula register here."""
     gamma, derivative = christoffel(space, x), jax.jacfwd(lambda y: christoffel(space, y))(x)
     half = derivative.transpose(0, 2, 3, 1) + jnp.einsum("ace,edb->abcd", gamma, gamma)
@@ -544,7 +548,7 @@ def killing_defect(space: AbstractManifold, field: Callable[[Array], Array], x: 
     """
     (x,) = checked_points(space, x=x)
 
-    def vector(x):
+    def vector(x: Float[Array, " n"]) -> Float[Array, " n"]:
         v = returned("field", field, x)
         if v.shape != x.shape:
             raise ValueError(f"field must return v{list(x.shape)}, a vector of the space; got shape {v.shape}")
@@ -561,14 +565,14 @@ def _raised(g: Float[Array, "n n"], tensor: Array) -> Array:
     return jax.vmap(solve, in_axes=(None, 1), out_axes=1)(g, flat).reshape(tensor.shape)
 
 
-def check_dim(dim, least: int = 1) -> int:
+def check_dim(dim: Any, least: int = 1) -> int:
     """`dim` if it is a whole number ≥ least; else ValueError."""
     if not is_whole(dim) or dim < least:
         raise ValueError(f"dim must be a whole number >= {least}, got {dim!r}")
     return int(dim)
 
 
-def check_period(period, dim: int) -> tuple[float, ...] | None:
+def check_period(period: Any, dim: int) -> tuple[float, ...] | None:
     """The periods of the coordinates, infinite for coordinates that are not periodic; None if none is. Raises
     ValueError unless they are positive and one for each."""
     if period is None:
@@ -592,7 +596,7 @@ def period_of(space: AbstractMetric) -> tuple[float, ...] | None:
     return check_period(getattr(space, "period", None), space.dim)
 
 
-def check_traceable(name: str, function, dim: int, shape: tuple[int, ...], words: str = "") -> None:
+def check_traceable(name: str, function: Any, dim: int, shape: tuple[int, ...], words: str = "") -> None:
     """Raises ValueError unless `function` maps floats x[dim] to floats of `shape` and is written with jax.numpy."""
     if not callable(function):
         raise ValueError(f"{name} must be a function of x[{dim}] written with jax.numpy, got {function!r}")
@@ -616,7 +620,7 @@ def check_traceable(name: str, function, dim: int, shape: tuple[int, ...], words
         check_indices(name, function, point)
 
 
-def _check_embedding(function, dim: int) -> None:
+def _check_embedding(function: Any, dim: int) -> None:
     """Raises ValueError unless `function` maps x[dim] to a point of the plane or of ordinary space."""
     try:
         check_traceable("embedding", function, dim, (3,))
@@ -624,7 +628,7 @@ def _check_embedding(function, dim: int) -> None:
         check_traceable("embedding", function, dim, (2,))
 
 
-def check_metric(space: AbstractManifold, x, *, signature: tuple[int, int] | None = None) -> None:
+def check_metric(space: AbstractManifold, x: Numbers, *, signature: tuple[int, int] | None = None) -> None:
     """Raises ValueError unless the point x[n], or each of x[..., n], is in the chart, and the metric there is finite,
     symmetric and of this signature; by default it must be positive definite, as dynamics requires. For concrete
     numbers only.
@@ -651,7 +655,9 @@ def check_metric(space: AbstractManifold, x, *, signature: tuple[int, int] | Non
     _check_periods(space, points, metrics)
 
 
-def _check_periods(space, points, metrics):
+def _check_periods(
+    space: AbstractManifold, points: Float[np.ndarray, "P n"], metrics: Float[np.ndarray, "P n n"]
+) -> None:
     for i, period in enumerate(period_of(space) or ()):
         if np.isfinite(period):
             there = np.asarray(_metrics(space, points + period * np.eye(space.dim, dtype=points.dtype)[i])[0])
@@ -664,7 +670,7 @@ def _check_periods(space, points, metrics):
 
 
 @jit
-def _metrics(space, points):
+def _metrics(space: AbstractManifold, points: Float[Array, "P n"]) -> tuple[Array, Bool[Array, " P"]]:
     return jax.vmap(lambda x: (space.metric(x), domain_of(space).holds(x)))(points)
 
 
@@ -710,7 +716,7 @@ def _is_symmetric(scaled: np.ndarray, tolerance: float) -> np.ndarray | np.bool_
     return ~(np.max(np.abs(scaled - np.swapaxes(scaled, -1, -2)), axis=(-1, -2)) > tolerance)
 
 
-def _not_symmetric(x, g) -> str:
+def _not_symmetric(x: Array | np.ndarray, g: Array | np.ndarray) -> str:
     return (
         f"the metric at x = {x.tolist()} must be symmetric, got\n{g}\nReturn (g + g.T) / 2 if only rounding is at fault"
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from geodyn._foundations.checks import returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Float
+from geodyn._foundations.typing import Array, Count, Float, Scalar
 from geodyn._geometry.manifold.manifold import AbstractManifold
 
 
@@ -47,10 +47,10 @@ def sphere_quadrature(
     X = np.stack([out * cosine, out * sine, z], axis=1)
     frames = np.stack([np.stack([z * cosine, z * sine, -out], 1), np.stack([-sine, cosine, 0 * z], 1)], axis=1)
 
-    def embedded(X):
+    def embedded(X: Float[Array, "3"]) -> Array:
         return returned("embedding", embedding, X)
 
-    def at(X, frame):
+    def at(X: Float[Array, "3"], frame: Float[Array, "2 3"]) -> tuple[Array, Scalar]:
         x, tangents = jax.vmap(lambda u: jax.jvp(embedded, (X,), (u,)), out_axes=(None, 0))(frame)
         h = tangents @ space.metric(x) @ tangents.T
         return x, jnp.sqrt(h[0, 0] * h[1, 1] - h[0, 1] ** 2)

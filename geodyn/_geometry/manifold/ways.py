@@ -5,6 +5,7 @@ frame takes three seconds to compile and a hundredth of that to run.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +27,7 @@ def follow(known: Callable, rate: Callable, y: Float[Array, "..."], steps: int |
     def step(i: Array, y: Float[Array, "..."]) -> Float[Array, "..."]:
         there = native_rows(known, h * (jnp.asarray(i, y.dtype) + c))
 
-        def improved(_, slopes: Float[Array, "6 ..."]) -> Float[Array, "6 ..."]:
+        def improved(_: Any, slopes: Float[Array, "6 ..."]) -> Float[Array, "6 ..."]:
             stages = y[None] + h * jnp.tensordot(a, slopes, 1)
             return jax.vmap(rate)(there, stages)
 

@@ -69,23 +69,23 @@ class AbstractPatches(AbstractAtlas):
     def moved(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
         """The point x in the chart with the number `target`; x itself for 0."""
 
-    def sizes(self, dim):
+    def sizes(self, dim: int) -> Sizes:
         return Sizes(per_point=1, per_body=0)
 
-    def switch(self, x):
+    def switch(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
         return jax.lax.stop_gradient(jax.vmap(lambda x: self.target(x, 1.0))(x))
 
-    def another(self, x):
+    def another(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
         return jax.vmap(lambda x: self.target(x, 0.8))(x)
 
-    def switched(self, switch, x):
+    def switched(self, switch: Float[Array, " s"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
         return jax.vmap(self.moved)(switch, x)
 
-    def start_frame(self, x):
+    def start_frame(self, x: Float[Array, "N n"]) -> Float[Array, " f"]:
         return jnp.zeros(0, x.dtype)
 
-    def moved_frame(self, frame, switch):
+    def moved_frame(self, frame: Float[Array, " f"], switch: Float[Array, " s"]) -> Float[Array, " f"]:
         return frame
 
-    def from_frame(self, frame, x):
+    def from_frame(self, frame: Float[Array, " f"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
         return x

@@ -9,6 +9,7 @@ import abc
 import functools
 from collections.abc import Callable
 from itertools import combinations
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -130,7 +131,7 @@ class AbstractConstantCurvature(AbstractModelSpace):
         self._check_embedded(X)
         return self.chart.coordinates(X)
 
-    def _check_embedded(self, X) -> None:
+    def _check_embedded(self, X: Float[Array, " D"]) -> None:
         """Raises ValueError unless X is a point of the embedded space, as far as its numbers are known."""
         curvature = self.chart.curvature
         size = self.dim + (curvature != 0)
@@ -279,7 +280,7 @@ class Hyperbolic(AbstractConstantCurvature):
         self.dim, self.chart = _choose(n, chart, charts)
 
 
-def _choose(n, name, charts: dict[str, Callable]) -> tuple[int, AbstractChart]:
+def _choose(n: Any, name: Any, charts: dict[str, Callable]) -> tuple[int, AbstractChart]:
     if name not in charts:
         raise ValueError(f"chart must be one of {', '.join(map(repr, charts))}; got {name!r}")
     return check_dim(n, 2 if name == "polar" else 1), charts[name]()
@@ -424,7 +425,9 @@ class Embedded(AbstractManifold):
     period: tuple[float, ...] | None = eqx.field(static=True)
 
     @checked
-    def __init__(self, embedding: Callable[[Array], Array], ambient: Count | AbstractManifold, dim: Count, period=None):
+    def __init__(
+        self, embedding: Callable[[Array], Array], ambient: Count | AbstractManifold, dim: Count, period: Any = None
+    ):
         if not isinstance(ambient, AbstractManifold | int | np.integer):
             raise ValueError(f"ambient must be a space or the dimension of a Euclidean one, got {ambient!r}")
         self.ambient = ambient if isinstance(ambient, AbstractManifold) else Euclidean(ambient)
@@ -469,7 +472,7 @@ class Conformal(AbstractManifold):
     period: tuple[float, ...] | None = eqx.field(static=True)
 
     @checked
-    def __init__(self, factor: Callable[[Array], Scalar], space: AbstractManifold, period=None):
+    def __init__(self, factor: Callable[[Array], Scalar], space: AbstractManifold, period: Any = None):
         check_traceable("factor", factor, space.dim, ())
         self.period = period_of(space) if period is None else check_period(period, space.dim)
         self.factor, self.space, self.dim = as_pytree(factor), space, space.dim
@@ -493,7 +496,7 @@ def _(space: Conformal):
 def _(space: Product):
     a, b = domain_of(space.a), domain_of(space.b)
 
-    def both(xa, xb):
+    def both(xa: Array | np.ndarray, xb: Array | np.ndarray):
         return a.holds(xa) & b.holds(xb)
 
     return Domain(f"({a.words}, {b.words})", lambda x: both(x[: space.a.dim], x[space.a.dim :]))
@@ -512,10 +515,10 @@ def rounding_of(space: AbstractManifold, x: Float[Array, " n"]) -> Scalar:
 
 
 @rounding_of.register
-def _(space: AbstractConstantCurvature, x):
+def _(space: AbstractConstantCurvature, x: Float[Array, " n"]) -> Scalar:
     return rounding_in(space.chart, x)
 
 
 @rounding_of.register
-def _(space: Product, x):
+def _(space: Product, x: Float[Array, " n"]) -> Scalar:
     return jnp.maximum(*(rounding_of(*part) for part in zip((space.a, space.b), space.split(x))))

@@ -16,7 +16,7 @@ from scipy.special import zeta
 from geodyn._engine.jit import custom_jvp
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Scalar
+from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._geometry.manifold.manifold import AbstractManifold, Domain, domain_of
 from geodyn._geometry.models.charts import cosine, sine_ratio
 from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
@@ -368,20 +368,35 @@ def _near_axis(q: Scalar, square: Scalar) -> Turn:
     return Turn(2 * jnp.pi - 2 * jnp.arctan2(sine, cosine), sine, -cosine)
 
 
-def _increasing_root(function, parameter: Scalar, target: Scalar, low: Scalar, high: Scalar) -> Scalar:
+class Bracket(NamedTuple):
+    """A root x between two bounds, whether it is settled, and the number of iterations so far."""
+
+    x: Scalar
+    low: Scalar
+    high: Scalar
+    settled: Bool[Array, ""]
+    count: Int[Array, ""]
+
+
+def _increasing_root(
+    function: Callable[[Scalar, Scalar], Scalar], parameter: Scalar, target: Scalar, low: Scalar, high: Scalar
+) -> Scalar:
     """The x between low and high where an increasing function reaches the target: by Newton's method, and by halves
     where that leaves them."""
 
-    def improved(state):
-        x, low, high, _, count = state
+    def goes_on(state: Bracket) -> Bool[Array, ""]:
+        return ~state.settled & (state.count < MOST_ITERATIONS)
+
+    def improve(state: Bracket) -> Bracket:
+        x = state.x
         value, slope = jax.jvp(lambda x: function(x, parameter), (x,), (jnp.ones_like(x),))
         off = value - target
-        low, high = jnp.where(off < 0, x, low), jnp.where(off > 0, x, high)
-        step = x - off / slope
-        after = jnp.where((step > low) & (step < high), step, (low + high) / 2)
-        return after, low, high, jnp.abs(after - x) <= jnp.finfo(x.dtype).eps * jnp.abs(x), count + 1
+        low = jnp.where(off < 0, x, state.low)
+        high = jnp.where(off > 0, x, state.high)
+        newton = x - off / slope
+        after = jnp.where((newton > low) & (newton < high), newton, (low + high) / 2)
+        settled = jnp.abs(after - x) <= jnp.finfo(x.dtype).eps * jnp.abs(x)
+        return Bracket(after, low, high, settled, state.count + 1)
 
-    start = (low + high) / 2, low, high, jnp.zeros((), bool), jnp.zeros((), int)
-    state = batched_as(target, start)
-    x, *_ = jax.lax.while_loop(lambda s: ~s[3] & (s[4] < MOST_ITERATIONS), improved, state)
-    return x
+    start = Bracket((low + high) / 2, low, high, jnp.zeros((), bool), jnp.zeros((), int))
+    return jax.lax.while_loop(goes_on, improve, batched_as(target, start)).x

@@ -39,70 +39,70 @@ class AbstractMovingFrame(AbstractAtlas):
     def nearby(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
         """An element near the identity, with which charts are compared."""
 
-    def sizes(self, dim):
+    def sizes(self, dim: int) -> Sizes:
         return Sizes(per_point=0, per_body=dim)
 
-    def switch(self, x):
+    def switch(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
         centre = jax.lax.stop_gradient(jnp.mean(x, axis=0))
         return jnp.where(self.is_far(centre), centre - self.identity(x), 0)
 
-    def another(self, x):
+    def another(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
         return self.nearby(x) - self.identity(x)
 
-    def switched(self, switch, x):
+    def switched(self, switch: Float[Array, " s"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
         back = self.inverse(self.identity(x) + switch)
         moved = jax.vmap(lambda x: self.translated(back, x))(x)
         return jnp.where(jnp.any(switch != 0), moved, x)
 
-    def start_frame(self, x):
+    def start_frame(self, x: Float[Array, "N n"]) -> Float[Array, " f"]:
         return self.identity(x)
 
-    def moved_frame(self, frame, switch):
+    def moved_frame(self, frame: Float[Array, " f"], switch: Float[Array, " s"]) -> Float[Array, " f"]:
         moved = self.translated(frame, self.identity(frame[None]) + switch)
         return jnp.where(jnp.any(switch != 0), moved, frame)
 
-    def from_frame(self, frame, x):
+    def from_frame(self, frame: Float[Array, " f"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
         return jax.vmap(lambda x: self.translated(frame, x))(x)
 
 
 class MovingNil(AbstractMovingFrame):
     """(a, b, c)(x, y, z) = (a + x, b + y, c + z + (a y − b x)/2)."""
 
-    def identity(self, x):
+    def identity(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
         return jnp.zeros(3, x.dtype)
 
-    def translated(self, by, x):
+    def translated(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
         area = (by[0] * x[1] - by[1] * x[0]) / 2
         return by + x + jnp.stack([jnp.zeros_like(area), jnp.zeros_like(area), area])
 
-    def inverse(self, of):
+    def inverse(self, of: Float[Array, " n"]) -> Float[Array, " n"]:
         return -of
 
-    def is_far(self, x):
+    def is_far(self, x: Float[Array, " n"]) -> Bool[Array, ""]:
         return jnp.any(jnp.abs(x) > 1)
 
-    def nearby(self, x):
+    def nearby(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
         return jnp.asarray([0.4, -0.3, 0.2], x.dtype)
 
 
 class MovingSol(AbstractMovingFrame):
     """(a, b, c)(x, y, z) = (a + e⁻ᶜ x, b + eᶜ y, c + z)."""
 
-    def identity(self, x):
+    def identity(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
         return jnp.zeros(3, x.dtype)
 
-    def translated(self, by, x):
+    def translated(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
         stretched = jnp.exp(by[2])
         return by + jnp.stack([x[0] / stretched, x[1] * stretched, x[2]])
 
-    def inverse(self, of):
+    def inverse(self, of: Float[Array, " n"]) -> Float[Array, " n"]:
         stretched = jnp.exp(of[2])
         return -jnp.stack([of[0] * stretched, of[1] / stretched, of[2]])
 
-    def is_far(self, x):
+    def is_far(self, x: Float[Array, " n"]) -> Bool[Array, ""]:
         return jnp.any(jnp.abs(x) > 1)
 
-    def nearby(self, x):
+    def nearby(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
         return jnp.asarray([0.4, -0.3, 0.2], x.dtype)
 
 
@@ -110,18 +110,18 @@ class MovingSL2(AbstractMovingFrame):
     """(a, b, c)(x, y, z) = (a + b x, b y, c + z): the isometries of the half plane that are affine, and those along the
     lines over its points."""
 
-    def identity(self, x):
+    def identity(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
         return jnp.asarray([0.0, 1.0, 0.0], x.dtype)
 
-    def translated(self, by, x):
+    def translated(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
         return jnp.stack([by[0] + by[1] * x[0], by[1] * x[1], by[2] + x[2]])
 
-    def inverse(self, of):
+    def inverse(self, of: Float[Array, " n"]) -> Float[Array, " n"]:
         return jnp.stack([-of[0] / of[1], 1 / of[1], -of[2]])
 
-    def is_far(self, x):
+    def is_far(self, x: Float[Array, " n"]) -> Bool[Array, ""]:
         along = jnp.abs(x[0]) > x[1]
         return along | (x[1] > 2) | (x[1] < 0.5) | (jnp.abs(x[2]) > 1)
 
-    def nearby(self, x):
+    def nearby(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
         return jnp.asarray([0.4, 1.5, 0.2], x.dtype)

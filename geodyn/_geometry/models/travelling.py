@@ -86,28 +86,28 @@ class MovingHalfSpace(AbstractHalfSpace, AbstractAtlas):
 
     curvature: int = eqx.field(static=True, default=-1)
 
-    def sizes(self, dim):
+    def sizes(self, dim: int) -> Sizes:
         return Sizes(per_point=0, per_body=dim)
 
-    def switch(self, x):
+    def switch(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
         centre = jax.lax.stop_gradient(jnp.mean(x, axis=0))
         height = centre[-1]
         away = (height > 2) | (height < 0.5) | jnp.any(jnp.abs(centre[:-1]) > height)
         return jnp.where(away, centre, 0)
 
-    def another(self, x):
+    def another(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
         return jnp.append(0.4 * x[0, -1] + x[0, :-1], 1.5 * x[0, -1])
 
-    def switched(self, switch, x):
+    def switched(self, switch: Float[Array, " s"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
         height = jnp.where(switch[-1] == 0, 1, switch[-1])
         return (x - jnp.append(switch[:-1], 0)[None]) / height
 
-    def start_frame(self, x):
+    def start_frame(self, x: Float[Array, "N n"]) -> Float[Array, " f"]:
         return jnp.append(jnp.zeros(x.shape[1] - 1, x.dtype), 1.0)
 
-    def moved_frame(self, frame, switch):
+    def moved_frame(self, frame: Float[Array, " f"], switch: Float[Array, " s"]) -> Float[Array, " f"]:
         moved = self.from_frame(frame, switch[None])[0]
         return jnp.where(switch[-1] == 0, frame, moved)
 
-    def from_frame(self, frame, x):
+    def from_frame(self, frame: Float[Array, " f"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
         return frame[-1] * x + jnp.append(frame[:-1], 0)[None]

@@ -95,7 +95,7 @@ def _rates(space: AbstractManifold, nodes: Float[Array, "M n"], directions: Floa
 def _changes(space: AbstractManifold, points: Float[Array, "M n"]):
     """(the metric, Γ, R, L_K R for each unknown) at these points."""
 
-    def at(x):
+    def at(x: Float[Array, " n"]) -> tuple[Array, Array, Array, Array]:
         tensors, gradient = curvature_and_gradient_at(space, x)
         return tensors.metric, tensors.christoffel, tensors.riemann, changes(tensors, gradient)
 
@@ -109,7 +109,9 @@ def tensors_at(space: AbstractManifold, points: Float[np.ndarray, "M n"]) -> lis
     return [np.asarray(x)[: len(points)] for x in _changes(space, jnp.asarray(padded))]
 
 
-def transports(space: AbstractManifold, x0, ends: Float[np.ndarray, "R n"], steps: int) -> Float[np.ndarray, "R s N N"]:
+def transports(
+    space: AbstractManifold, x0: Float[np.ndarray, " n"], ends: Float[np.ndarray, "R n"], steps: int
+) -> Float[np.ndarray, "R s N N"]:
     """The matrices that carry pairs from x0 to the ends of the steps on the segments to each of the ends."""
     nodes = np.stack([nodes_between(x0, end, steps) for end in ends])
     directions = np.broadcast_to((ends - x0)[:, None, None], nodes.shape)
@@ -205,7 +207,9 @@ class Algebra(NamedTuple):
     closure: float
 
 
-def algebra_of(directions: Float[np.ndarray, "d N"], curvature: Float[np.ndarray, "n n n n"], signs) -> Algebra:
+def algebra_of(
+    directions: Float[np.ndarray, "d N"], curvature: Float[np.ndarray, "n n n n"], signs: Float[np.ndarray, " n"]
+) -> Algebra:
     """The algebra of these pairs, in the canonical basis. `curvature` is R_ijkl in the frame."""
     n = len(signs)
     basis = _canonical(directions, n)

@@ -1,6 +1,7 @@
 """A space with the Killing fields that were found in it."""
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,7 +12,7 @@ from geodyn._engine.jit import change_of, custom_jvp
 from geodyn._engine.native import native_rows
 from geodyn._engine.numerics.failure import nan_unless
 from geodyn._engine.tracing import batched_as
-from geodyn._foundations.typing import Array, Bool, Float, Scalar
+from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._geometry.groups.frame_group import Base, FrameGroup, base_of, jet_of_fields
 from geodyn._geometry.groups.isometries import group_of
 from geodyn._geometry.manifold.manifold import (
@@ -122,7 +123,7 @@ def _(space: AbstractSymmetricSpace) -> Base:
 
 
 @jet_of_fields.register
-def _(space: AbstractSymmetricSpace, x):
+def _(space: AbstractSymmetricSpace, x: Float[Array, " n"]) -> tuple[Array, Array]:
     return pairs_at(space.space, space.seeds, x)
 
 
@@ -137,6 +138,14 @@ def pairs_at(space: AbstractManifold, seeds: Seeds, x: Float[Array, " n"]) -> tu
     return z[:, : x.size] @ inverse, slopes
 
 
+class Carried(NamedTuple):
+    """Pairs at the end of a way, by a number of steps and by half of them, of which the difference says the error."""
+
+    steps: Int[Array, ""]
+    half: Float[Array, "K N"]
+    full: Float[Array, "K N"]
+
+
 @custom_jvp
 def _arrived(
     space: AbstractManifold, pairs: Float[Array, "K N"], origin: Float[Array, " n"], x: Float[Array, " n"]
@@ -144,24 +153,27 @@ def _arrived(
     """(the pairs, carried from the origin to x, whether by enough steps)."""
     enough = max(AGREES, 2**10 * float(jnp.finfo(x.dtype).eps))
 
-    def by(steps) -> Float[Array, "K N"]:
+    def by(steps: Int[Array, ""]) -> Float[Array, "K N"]:
         return carry(space, pairs, origin, x, steps)
 
     def is_enough(half: Float[Array, "K N"], full: Float[Array, "K N"]) -> Bool[Array, ""]:
         return jnp.max(jnp.abs(full - half)) <= enough * jnp.max(jnp.abs(full))
 
-    def doubled(state):
-        steps, _, full = state
-        return 2 * steps, full, by(2 * steps)
+    def goes_on(state: Carried) -> Bool[Array, ""]:
+        return ~is_enough(state.half, state.full) & (state.steps < STEPS)
+
+    def double(state: Carried) -> Carried:
+        steps = 2 * state.steps
+        return Carried(steps, state.full, by(steps))
 
     first = jnp.full((), FIRST_STEPS)
-    start = batched_as(x[0], (first, by(first // 2), by(first)))
-    _, half, full = jax.lax.while_loop(lambda s: ~is_enough(*s[1:]) & (s[0] < STEPS), doubled, start)
-    return full, is_enough(half, full)
+    start = batched_as(x[0], Carried(first, by(first // 2), by(first)))
+    end = jax.lax.while_loop(goes_on, double, start)
+    return end.full, is_enough(end.half, end.full)
 
 
 @_arrived.def_jvp
-def _(primals, tangents):
+def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     space, pairs, origin, x = primals
     *of_start, of_x = tangents
     z, resolved = _arrived(*primals)
@@ -170,7 +182,9 @@ def _(primals, tangents):
         change = change + z @ rate(curvature_at(space, x), of_x).T
     if any(leaf is not None for leaf in jax.tree.leaves(of_start, is_leaf=lambda x: x is None)):
 
-        def plain(space, pairs, origin):
+        def plain(
+            space: AbstractManifold, pairs: Float[Array, "K N"], origin: Float[Array, " n"]
+        ) -> Float[Array, "K N"]:
             return carry(space, pairs, origin, x, STEPS)
 
         _, of_plain = change_of(plain, (space, pairs, origin), tuple(of_start))
@@ -185,12 +199,13 @@ def _followed(space: AbstractManifold, seeds: Seeds) -> Float[Array, "K N"]:
 
 
 @_followed.def_jvp
-def _(primals, tangents):
-    (space, seeds), (moved, of_seeds) = primals, tangents
+def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
+    space, seeds = primals
+    of_space, of_seeds = tangents
     pairs = _followed(space, seeds)
     change = jnp.zeros_like(pairs)
-    if any(x is not None for x in jax.tree.leaves(moved, is_leaf=lambda x: x is None)):
-        _, off = change_of(lambda space: defects(space, seeds), (space,), (moved,))
+    if any(x is not None for x in jax.tree.leaves(of_space, is_leaf=lambda x: x is None)):
+        _, off = change_of(lambda space: defects(space, seeds), (space,), (of_space,))
         change = -(seeds.correction @ off).T
     return pairs, change if of_seeds.pairs is None else change + of_seeds.pairs
 
@@ -198,7 +213,7 @@ def _(primals, tangents):
 def defects(space: AbstractManifold, seeds: Seeds) -> Float[Array, "M K"]:
     """How each pair changes the curvature at the ends: zero for Killing fields."""
 
-    def at(x):
+    def at(x: Float[Array, " n"]) -> Array:
         return changes(*curvature_and_gradient_at(space, x))
 
     a, b = pairs_of(seeds.origin.size)

@@ -20,7 +20,7 @@ from itertools import combinations
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._foundations.typing import Array, Float, Scalar
+from geodyn._foundations.typing import Array, Count, Float, Int, Scalar
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.manifold.tensors import Curvature, curvature_at
 from geodyn._geometry.manifold.ways import STAGES, follow
@@ -65,14 +65,20 @@ def changes(at: Curvature, gradient: Float[Array, "n n n n n"]) -> Float[Array, 
     return jnp.concatenate([of_field, of_form], axis=-1)
 
 
-def nodes_between(x0, x1, steps: int):
+def nodes_between(
+    x0: Float[np.ndarray, " n"], x1: Float[np.ndarray, " n"], steps: int
+) -> Float[np.ndarray, "steps 6 n"]:
     """The nodes [steps, 6, n] of Gauss steps on the straight segment of the chart from x0 to x1."""
     places = (np.arange(steps)[:, None] + np.asarray(gauss(STAGES).c, float)) / steps
     return x0[None, None] + places[..., None] * (x1 - x0)[None, None]
 
 
 def carry(
-    space: AbstractManifold, z: Float[Array, "d N"], x0: Float[Array, " n"], x1: Float[Array, " n"], steps
+    space: AbstractManifold,
+    z: Float[Array, "d N"],
+    x0: Float[Array, " n"],
+    x1: Float[Array, " n"],
+    steps: Count | Int[Array, ""],
 ) -> Float[Array, "d N"]:
     """The pairs z at x0, carried on the straight segment of the chart to x1 in this number of steps."""
     u = x1 - x0

@@ -245,7 +245,12 @@ def _found(space: AbstractManifold, x: Float[np.ndarray, " n"], radius: float | 
     return found
 
 
-def _length(frame: Frame, symbols, curvature, gradient) -> float:
+def _length(
+    frame: Frame,
+    symbols: Float[np.ndarray, "n n n"],
+    curvature: Float[np.ndarray, "n n n n"],
+    gradient: Float[np.ndarray, "n n n n n"],
+) -> float:
     """Half the length in which the metric changes: by its curvature, the change of that, and its coordinates; 1 where
     it does not change at all. The last index of the gradient is raised."""
     ways = [frame.vectors] * 4
@@ -280,7 +285,12 @@ def _with_radius(look: Callable, radius: float, x: Float[np.ndarray, " n"]) -> S
 
 
 def _judged(
-    space: AbstractManifold, x: Float[np.ndarray, " n"], frame: Frame, curvature, radius: float, looked: Evidence
+    space: AbstractManifold,
+    x: Float[np.ndarray, " n"],
+    frame: Frame,
+    curvature: Float[np.ndarray, "n n n n"],
+    radius: float,
+    looked: Evidence,
 ) -> Symmetries:
     """What the evidence says. Brackets of Killing fields that are none of them say that their number is wrong."""
     least, most = looked.count(ZERO), looked.count(NONZERO)
