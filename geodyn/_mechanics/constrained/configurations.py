@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Numbers
+from geodyn._foundations.typing import Array, Float, Numbers
 from geodyn._geometry.derived.level_set import LevelSet
 from geodyn._geometry.manifold.manifold import Manifold
 from geodyn._integrators.contract.system import AbstractSystem
@@ -16,7 +16,7 @@ class _Kinetic(eqx.Module):
 
     system: AbstractSystem
 
-    def __call__(self, x):
+    def __call__(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         return jax.jacfwd(self.system.momentum, 2)(jnp.zeros_like(x[0]), x, jnp.zeros_like(x))
 
 
@@ -25,7 +25,7 @@ class _Held(eqx.Module):
 
     system: AbstractSystem
 
-    def __call__(self, x):
+    def __call__(self, x: Float[Array, " n"]) -> Float[Array, " c"]:
         return self.system.constraint(jnp.zeros_like(x[0]), x)
 
 

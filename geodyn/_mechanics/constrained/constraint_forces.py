@@ -1,6 +1,7 @@
 """Constraint forces as functions of the state, with Baumgarte's stabilisation: a classical baseline for `RadauIIA`."""
 
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Number, Scalar
@@ -57,35 +58,37 @@ class ConstraintForces(AbstractSystem):
         wanted = -weights * rate - alpha**2 * jnp.concatenate([residual, jnp.zeros(bound, q.dtype)])
         return reactions(self.system, t, q, self.system.momentum(t, q, v), v, wanted)
 
-    def force(self, t, q, v, lam):
+    def force(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"], lam: Float[Array, " c"]) -> Array:
         return self.system.force(t, q, v, self.multipliers(t, q, v))
 
-    def momentum(self, t, q, v):
+    def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Array:
         return self.system.momentum(t, q, v)
 
-    def velocity(self, t, q, p, v=None):
+    def velocity(
+        self, t: Number, q: Float[Array, " n"], p: Array, v: Float[Array, " n"] | None = None
+    ) -> Float[Array, " n"]:
         return self.system.velocity(t, q, p, v)
 
     @property
-    def starts_at_rest(self):
+    def starts_at_rest(self) -> bool:
         return self.system.starts_at_rest
 
-    def constraint(self, t, q):
+    def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " c"]:
         return jnp.zeros(0, q.dtype)
 
-    def count_constraints(self, q):
+    def count_constraints(self, q: Array | np.ndarray) -> int:
         return 0
 
-    def energy(self, t, q, v):
+    def energy(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         return self.system.energy(t, q, v)
 
-    def check(self, t, q, v):
+    def check(self, t: Number, q: np.ndarray, v: np.ndarray) -> None:
         if self.system.count_constraints(q) == 0:
             raise ValueError("system has no constraints, of which ConstraintForces would be: integrate it as it is")
         self.system.check(t, q, v)
 
 
-def require_plain(name: str, system) -> None:
+def require_plain(name: str, system: object) -> None:
     """Raises ValueError unless `system` is a system without contacts, dry friction and several charts, which its
     wrapper `name` does not support."""
     if not isinstance(system, AbstractSystem):

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import shortest_path
 from geodyn._engine.numerics.linalg import solve
 from geodyn._foundations.checks import floats, shaped
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, ArrayLike, Count, Each, Float, Indices, Number, Numbers
+from geodyn._foundations.typing import Array, ArrayLike, Count, Each, Float, Indices, Number, Numbers, Scalar
 from geodyn._geometry.models.spaces import Euclidean
 from geodyn._integrators.contract.constraints import check_constraints, constraint_state, dependent_rows
 from geodyn._mechanics.elements.abstract import Tuples, number, one_each
@@ -87,7 +87,7 @@ class Linkage(AbstractBody):
         edges: Indices,
         lengths: Each,
         pins: dict,
-        *elements,
+        *elements: Element,
         rod_masses: Each = 0.0,
         hinge_masses: Each = 1.0,
         gravity: Number | None = None,
@@ -139,35 +139,39 @@ class Linkage(AbstractBody):
         held, moved = (jnp.asarray(place[:, list(which)], q.dtype) for which in (self.pins, self.free))
         return held @ self.anchors.astype(q.dtype) + moved @ self._points(q)
 
-    def _points(self, q):
+    def _points(self, q: Array) -> Float[Array, "F d"]:
         return shaped(q, (len(self.free), self.space.dim), "free joints, dim")
 
-    def points(self, q):
+    def points(self, q: Float[Array, " n"]) -> Float[Array, "N d"]:
         return self.joints(q)
 
-    def seen_by(self, element, q):
+    def seen_by(self, element: Element, q: Float[Array, " n"]) -> Float[Array, "N d"]:
         return self.joints(q)
 
-    def masses_seen_by(self, element):
+    def masses_seen_by(self, element: Element) -> Float[Array, " N"]:
         ends = jnp.asarray(_incidence(self.edges, len(self.hinge_masses)), self.rod_masses.dtype)
         return self.hinge_masses + 0.5 * self.rod_masses @ ends
 
-    def kinetic_energy(self, q, v):
+    def kinetic_energy(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         return 0.5 * jnp.dot(v, self.momentum(jnp.zeros_like(v[0]), q, v))
 
-    def momentum(self, t, q, v):
+    def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Array:
         return (self.mass.astype(v.dtype) @ self._points(v)).reshape(-1)
 
-    def velocity(self, t, q, p, v=None):
+    def velocity(
+        self, t: Number, q: Float[Array, " n"], p: Array, v: Float[Array, " n"] | None = None
+    ) -> Float[Array, " n"]:
         return jax.vmap(solve, (None, 1), 1)(self.mass.astype(p.dtype), self._points(p)).reshape(-1)
 
-    def without_idle(self, q, p):
+    def without_idle(
+        self, q: Float[Array, " n"], p: Float[Array, " n"]
+    ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         return q, p
 
-    def with_rest(self):
+    def with_rest(self) -> "Linkage":
         return eqx.tree_at(lambda s: s.resting, self, True)
 
-    def check(self, t, q, v: np.ndarray):
+    def check(self, t: Number, q: np.ndarray, v: np.ndarray) -> None:
         wanted = (len(self.free), self.space.dim)
         for name, value in (("q0", q), ("v0", v)):
             if np.shape(value) != wanted:
@@ -183,7 +187,7 @@ def _incidence(edges: Tuples, count: int) -> np.ndarray:
     return np.array([[float(i in edge) for i in range(count)] for edge in edges])
 
 
-def _check_masses(free, lumped):
+def _check_masses(free: tuple[int, ...], lumped: Float[Array, " N"]) -> None:
     if isinstance(lumped, Tracer):
         return
     massless = [i for i in free if not lumped[i] > 0]
@@ -276,7 +280,7 @@ def linkage(
     return system, project(system, q0, jnp.zeros_like(q0))[0]
 
 
-def _check_reach(edges, lengths, pins) -> None:
+def _check_reach(edges: Tuples, lengths: Float[Array, " E"], pins: dict[int, Array]) -> None:
     """Raises ValueError if two pins are farther apart than the rods between them reach, or exactly as far."""
     count = 1 + max(map(max, edges))
     rows, columns = np.array(edges).T

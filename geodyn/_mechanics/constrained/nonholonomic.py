@@ -18,9 +18,10 @@ import jax.numpy as jnp
 
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Each, Float, Number, Scalar
+from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._integrators.contract.lagrangian import AbstractFlatLagrangian
 from geodyn._mechanics.elements.abstract import AbstractPfaffian, number
-from geodyn._mechanics.elements.poses import AbstractOnBodies
+from geodyn._mechanics.elements.poses import AbstractOnBodies, Poses
 
 
 class AbstractRollingBody(AbstractFlatLagrangian):
@@ -55,7 +56,7 @@ class AbstractRollingBody(AbstractFlatLagrangian):
     def basis(self, q: Float[Array, " n"]) -> Float[Array, "n m"]:
         """The velocities that the constraints admit, as columns."""
 
-    def rayleigh_at(self, t, q, v):
+    def rayleigh_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         return jnp.zeros((), v.dtype)
 
 
@@ -108,18 +109,18 @@ class Penny(AbstractRollingBody):
         )
         self.downhill = jnp.asarray(downhill, float)
 
-    def lagrangian_at(self, t, q, v):
+    def lagrangian_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         turning = self.rolling_inertia * v[3] ** 2 + self.turning_inertia * v[2] ** 2
         return (self.mass * (v[0] ** 2 + v[1] ** 2) + turning) / 2 + self.mass * self.downhill * q[0]
 
-    def constraint(self, t, q):
+    def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " c"]:
         return jnp.zeros(0, q.dtype)
 
-    def pfaffian(self, t, q, v):
+    def pfaffian(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " k"]:
         return v[:2] - self.radius * v[3] * _ahead(q[2])
 
     @checked
-    def basis(self, q: Float[Array, "4"]):
+    def basis(self, q: Float[Array, "4"]) -> Float[Array, "4 2"]:
         roll = jnp.concatenate([self.radius * _ahead(q[2]), jnp.array([0.0, 1.0], q.dtype)])
         return jnp.stack([jnp.array([0.0, 0.0, 1.0, 0.0], q.dtype), roll], 1)
 
@@ -164,19 +165,19 @@ class Sleigh(AbstractRollingBody):
         self.mass, self.inertia = _positive(mass=mass, inertia=inertia)
         self.offset, self.downhill = jnp.asarray(offset, float), jnp.asarray(downhill, float)
 
-    def lagrangian_at(self, t, q, v):
+    def lagrangian_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         centre, rate = jax.jvp(lambda q: q[:2] + self.offset * _ahead(q[2]), (q,), (v,))
         kinetic = (self.mass * jnp.dot(rate, rate) + self.inertia * v[2] ** 2) / 2
         return kinetic + self.mass * self.downhill * centre[0]
 
-    def constraint(self, t, q):
+    def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " c"]:
         return jnp.zeros(0, q.dtype)
 
-    def pfaffian(self, t, q, v):
+    def pfaffian(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " k"]:
         return jnp.stack([_across(q[2], v)])
 
     @checked
-    def basis(self, q: Float[Array, "3"]):
+    def basis(self, q: Float[Array, "3"]) -> Float[Array, "3 2"]:
         return jnp.stack([jnp.append(_ahead(q[2]), 0.0), jnp.array([0.0, 0.0, 1.0], q.dtype)], 1)
 
 
@@ -242,21 +243,21 @@ class Car(AbstractRollingBody):
         )
         self.offset, self.downhill = jnp.asarray(offset, float), jnp.asarray(downhill, float)
 
-    def lagrangian_at(self, t, q, v):
+    def lagrangian_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         centre, rate = jax.jvp(lambda q: q[:2] + self.offset * _ahead(q[2]), (q,), (v,))
         turning = self.inertia * v[2] ** 2 + self.steering_inertia * (v[4] ** 2 + 2 * v[2] * v[4])
         turning += self.wheel_inertia * v[3] ** 2
         return (self.mass * jnp.dot(rate, rate) + turning) / 2 + self.mass * self.downhill * centre[0]
 
-    def constraint(self, t, q):
+    def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " c"]:
         return jnp.zeros(0, q.dtype)
 
-    def pfaffian(self, t, q, v):
+    def pfaffian(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " k"]:
         front = _across(q[2] + q[4], v) + self.wheelbase * v[2] * jnp.cos(q[4])
         return jnp.append(v[:2] - self.radius * v[3] * _ahead(q[2]), front)
 
     @checked
-    def basis(self, q: Float[Array, "5"]):
+    def basis(self, q: Float[Array, "5"]) -> Float[Array, "5 2"]:
         turn = self.radius * jnp.tan(q[4]) / self.wheelbase
         drive = jnp.concatenate([self.radius * _ahead(q[2]), jnp.stack([turn, jnp.ones_like(turn), 0 * turn])])
         return jnp.stack([drive, jnp.array([0.0, 0.0, 0.0, 0.0, 1.0], q.dtype)], 1)
@@ -306,21 +307,21 @@ class Rolling(AbstractPfaffian, AbstractOnBodies):
         self.radii, self.turntable = jnp.broadcast_to(radii, (count,)), jnp.asarray(turntable, float)
         self.size = 3 * count
 
-    def rate(self, space, bodies, rates):
+    def rate(self, space: AbstractManifold, bodies: Poses, rates: Poses) -> Float[Array, " k"]:
         spins = jnp.einsum("bij,bj->bi", bodies.rotation, bodies.angular_velocity(rates))
         up = jnp.array([[0.0, 0.0, 1.0]], spins.dtype)
         table = self.turntable * jnp.cross(up, bodies.position)
         return (rates.position - self.radii[:, None] * jnp.cross(spins, up) - table).reshape(-1)
 
 
-def _positive(**given):
+def _positive(**given: Number) -> list[Scalar]:
     return [number(name, value, positive=True) for name, value in given.items()]
 
 
-def _ahead(angle):
+def _ahead(angle: Scalar) -> Float[Array, "2"]:
     return jnp.stack([jnp.cos(angle), jnp.sin(angle)])
 
 
-def _across(angle, v):
+def _across(angle: Scalar, v: Float[Array, " n"]) -> Scalar:
     """The component of the velocity v to the left of the direction `angle`."""
     return jnp.cos(angle) * v[1] - jnp.sin(angle) * v[0]

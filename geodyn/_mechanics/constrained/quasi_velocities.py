@@ -11,7 +11,7 @@ from geodyn._engine.numerics.linalg import solve
 from geodyn._engine.numerics.roots import root
 from geodyn._foundations.checks import check_arguments, returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Number, Numbers
+from geodyn._foundations.typing import Array, Float, Number, Numbers, Scalar
 from geodyn._integrators.contract.system import AbstractSystem, constraint_rate
 from geodyn._mechanics.constrained.constraint_forces import require_plain
 
@@ -87,19 +87,21 @@ class QuasiVelocities(AbstractSystem):
         t = jnp.asarray(t, flat.dtype)
         return (self.offset(t, flat) + self.directions(t, flat) @ jnp.asarray(u, flat.dtype)).reshape(np.shape(q))
 
-    def _bounds(self, t, q):
+    def _bounds(self, t: Number, q: Float[Array, " n"]) -> Float[Array, "c n"]:
         """The constraint matrix A(t, q)."""
         return jax.jacfwd(lambda v: constraint_rate(self.system, t, q, v))(jnp.zeros_like(q))
 
-    def force(self, t, q, v, lam):
+    def force(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"], lam: Float[Array, " c"]) -> Array:
         directions, change = jax.jvp(self.directions, (t, q), (jnp.ones_like(t), v))
         # The reactions drop out, since they do no work on the columns of E.
         return directions.T @ self.system.force(t, q, v, lam) + change.T @ self.system.momentum(t, q, v)
 
-    def momentum(self, t, q, v):
+    def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Array:
         return self.directions(t, q).T @ self.system.momentum(t, q, v)
 
-    def velocity(self, t, q, p, v=None):
+    def velocity(
+        self, t: Number, q: Float[Array, " n"], p: Array, v: Float[Array, " n"] | None = None
+    ) -> Float[Array, " n"]:
         directions, offset = self.directions(t, q), self.offset(t, q)
         if v is None:
             return offset + directions @ root(
@@ -111,19 +113,19 @@ class QuasiVelocities(AbstractSystem):
         return v + directions @ solve(mass, p - directions.T @ momentum)
 
     @property
-    def starts_at_rest(self):
+    def starts_at_rest(self) -> bool:
         return self.system.starts_at_rest
 
-    def constraint(self, t, q):
+    def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " c"]:
         return jnp.zeros(0, q.dtype)
 
-    def count_constraints(self, q):
+    def count_constraints(self, q: Array | np.ndarray) -> int:
         return 0
 
-    def energy(self, t, q, v):
+    def energy(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         return self.system.energy(t, q, v)
 
-    def check(self, t, q, v):
+    def check(self, t: Number, q: np.ndarray, v: np.ndarray) -> None:
         self.system.check(t, q, v)
         wanted = q.size - self.system.count_constraints(q)
         directions, slip = map(np.asarray, jit(_slip)(self, jnp.asarray(t), jnp.asarray(q).reshape(-1)))
@@ -142,6 +144,6 @@ class QuasiVelocities(AbstractSystem):
             raise ValueError(f"basis has dependent columns at q0: rank {np.linalg.matrix_rank(directions)} of {wanted}")
 
 
-def _slip(system, t, q):
+def _slip(system: QuasiVelocities, t: Number, q: Float[Array, " n"]) -> tuple[Float[Array, "n m"], Float[Array, "c m"]]:
     directions = system.directions(t, q)
     return directions, system._bounds(t, q) @ directions

@@ -1,12 +1,14 @@
 """The energy that a motion dissipates, and quasi-static motion, which has no inertia."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
 from geodyn._foundations.checks import floats
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Float, Number, Numbers
+from geodyn._foundations.typing import Array, Count, Float, Int, Number, Numbers, Scalar
 from geodyn._integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn._integrators.contract.system import AbstractLagrangianSystem
 from geodyn._integrators.integrate import integrate
@@ -69,7 +71,7 @@ def dissipated(trajectory: Trajectory) -> Float[Array, " T"]:
 
 
 @compiled
-def _by_stages(trajectory):
+def _by_stages(trajectory: Trajectory) -> Float[Array, " T"]:
     """`dissipated` for collocation methods: repeats the integration to get the stages, and integrates <∂R/∂v, v> over
     each step by the quadrature of the tableau."""
     system, method, inputs, h = trajectory.system, trajectory.method, trajectory.inputs, trajectory.step_size
@@ -78,7 +80,7 @@ def _by_stages(trajectory):
     steps = path(system, inputs.t0, h, state, method=method, saves=inputs.steps, every=1)[1]
     formulation = formulation_of(method, system.count_constraints(q))
 
-    def during(k, q, p, w):
+    def during(k: Int[Array, ""], q: Float[Array, " n"], p: Array, w: Array) -> Scalar:
         problem = Problem(system, inputs.t0 + h * k, h, q, p, method.tableau, formulation)
         at = problem.times, problem.positions(w)
         v = jax.vmap(problem.stage)(*at, w)[0]
@@ -91,11 +93,11 @@ def _by_stages(trajectory):
 
 
 @compiled
-def _by_steps(trajectory):
+def _by_steps(trajectory: Trajectory) -> Float[Array, " T"]:
     system, h, method = trajectory.system, trajectory.step_size, trajectory.method
     part = method.theta if isinstance(method, IncrementalPotential) else 0.5
 
-    def mean(x):
+    def mean(x: Float[Array, "T ..."]) -> Float[Array, "_ _"]:
         return (x[:-1] + part * jnp.diff(x, axis=0)).reshape(len(x) - 1, -1)
 
     within = mean(trajectory.t)[:, 0], mean(trajectory.q), mean(trajectory.v)
@@ -113,13 +115,13 @@ def _by_steps(trajectory):
     return jnp.append(0, jnp.cumsum(amounts))
 
 
-def _power(system, t, q, v):
+def _power(system: AbstractLagrangianSystem, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
     return jnp.dot(jax.grad(system.rayleigh_at, 2)(t, q, v), v)
 
 
 @checked
 def quasi_static(
-    system: AbstractLagrangianSystem, q0: Numbers, *, t1: Number, steps: Count, t0: Number = 0.0, **options
+    system: AbstractLagrangianSystem, q0: Numbers, *, t1: Number, steps: Count, t0: Number = 0.0, **options: Any
 ) -> Trajectory:
     """Motion so slow that inertia plays no part: ∇V + ∂R/∂v + friction + φ'ᵀλ = 0 at every time.
 

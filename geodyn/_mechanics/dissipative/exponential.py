@@ -6,9 +6,10 @@ from functools import singledispatch
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._engine.internals import is_constant
-from geodyn._foundations.typing import Array
+from geodyn._foundations.typing import Array, Bool, Float, Number, Scalar
 from geodyn._geometry.geodesics.geodesic import geodesic
 from geodyn._geometry.manifold.manifold import AbstractManifold, christoffel
 from geodyn._geometry.models.spaces import AbstractConstantCurvature
@@ -24,12 +25,19 @@ class KineticMetric(AbstractManifold):
     t: Array
     dim: int = eqx.field(static=True)
 
-    def metric(self, x):
+    def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         return jax.jacfwd(self.system.momentum, 2)(self.t, x, jnp.zeros_like(x))
 
 
 @singledispatch
-def exp_and_transport(system: AbstractLagrangianSystem, t, q, h, u, v=None):
+def exp_and_transport(
+    system: AbstractLagrangianSystem,
+    t: Number,
+    q: Float[Array, " n"],
+    h: Scalar,
+    u: Float[Array, " n"],
+    v: Float[Array, " n"] | None = None,
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """(exp_q(hu), v transported along the geodesic from q with velocity u); by default v is u."""
     space = KineticMetric(system=system, t=t, dim=q.size)
     if is_constant(space.metric, q):
@@ -38,20 +46,33 @@ def exp_and_transport(system: AbstractLagrangianSystem, t, q, h, u, v=None):
 
 
 @exp_and_transport.register
-def _(system: System, t, q, h, u, v=None):
+def _(
+    system: System,
+    t: Number,
+    q: Float[Array, " n"],
+    h: Scalar,
+    u: Float[Array, " n"],
+    v: Float[Array, " n"] | None = None,
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     points = [x.reshape(system.masses.size, system.space.dim) for x in ((q, u) if v is None else (q, u, v))]
     q, v = jax.vmap(lambda *x: _along(system.space, h, *x))(*points)
     return q.reshape(-1), v.reshape(-1)
 
 
-def _along(space, h, x, u, v=None):
+def _along(
+    space: AbstractManifold,
+    h: Scalar,
+    x: Float[Array, " n"],
+    u: Float[Array, " n"],
+    v: Float[Array, " n"] | None = None,
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """`exp_and_transport` for one point; a point at rest keeps its position to the last bit. The velocity u of the
     geodesic is transported parallel. Another v is transported as a Jacobi field, which is parallel up to O(h²)."""
 
-    def flow(u):
+    def flow(u: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         return _flow(space, h, x, u)
 
-    def exactly(value, known, where):
+    def exactly(value: Float[Array, " n"], known: Float[Array, " n"], where: Bool[Array, ""]) -> Float[Array, " n"]:
         return value + jax.lax.stop_gradient(jnp.where(where, known - value, 0))
 
     if v is None:
@@ -61,14 +82,16 @@ def _along(space, h, x, u, v=None):
     return exactly(end, x, jnp.all(u == 0)), exactly(along + change / h, 0 * v, jnp.all(v == 0))
 
 
-def _flow(space, h, x, u):
+def _flow(
+    space: AbstractManifold, h: Scalar, x: Float[Array, " n"], u: Float[Array, " n"]
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """(exp_x(hu), the velocity of the geodesic there): in closed form in constant curvature, else by one step of the
     classical Runge–Kutta method. Its error O(h⁵) is smaller than that of the steps that use it, which have order 1 or
     2, and it is cheap to differentiate."""
     if isinstance(space, AbstractConstantCurvature):
         return jax.tree.map(lambda a: a[0], geodesic(space, x, u, h[None]))
 
-    def rate(x, u):
+    def rate(x: Float[Array, " n"], u: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         return (u, -jnp.einsum("kij,i,j", christoffel(space, x), u, u))
 
     kutta, slopes = rk4(), []
@@ -77,7 +100,12 @@ def _flow(space, h, x, u):
     return _moved(h, kutta.b, (x, u), slopes)
 
 
-def _moved(h, weights, start, slopes):
+def _moved(
+    h: Scalar,
+    weights: np.ndarray,
+    start: tuple[Float[Array, " n"], Float[Array, " n"]],
+    slopes: list[tuple[Array, Array]],
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """x + h Σ weight · slope, for both components of the state `start`."""
     return tuple(
         x + h * sum((w * s[i] for w, s in zip(weights, slopes) if w), jnp.zeros_like(x)) for i, x in enumerate(start)

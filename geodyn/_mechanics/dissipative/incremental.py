@@ -1,6 +1,6 @@
 """Implicit time steps that minimise an incremental potential (proximal maps), with friction and plasticity."""
 
-from typing import cast
+from typing import NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -11,13 +11,24 @@ from geodyn._engine.numerics.roots import with_derivative, without_derivatives
 from geodyn._engine.tracing import once
 from geodyn._foundations.checks import a_number
 from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._integrators.contract.constraints import reactions
-from geodyn._integrators.contract.system import AbstractLagrangianSystem
+from geodyn._integrators.contract.system import AbstractLagrangianSystem, AbstractSystem
 from geodyn._integrators.step.methods import AbstractStepper, Advanced
 from geodyn._mechanics.dissipative.increment import Increment, plastic_of, slips_of
 from geodyn._mechanics.dissipative.search import solution_nearby
 
 MOST_NEWTON = 60
+
+
+class Search(NamedTuple):
+    """The state of a step: its unknowns `w`, divided by their units, whether they are a solution, the number of turns
+    of Newton's method so far, and that of its attempts."""
+
+    w: Float[Array, " w"]
+    converged: Bool[Array, ""]
+    turns: Int[Array, ""]
+    attempts: Int[Array, ""]
 
 
 @checked
@@ -63,7 +74,9 @@ class IncrementalPotential(AbstractStepper):
         if not 0.5 <= self.theta <= 1 or (self.theta < 1 and not self.inertia):
             raise ValueError(f"theta must be from 0.5 to 1, and 1 without inertia; got {self.theta!r}")
 
-    def start(self, system, t, h, q, p, v):
+    def start(
+        self, system: AbstractSystem, t: Scalar, h: Scalar, q: Float[Array, " n"], p: Array, v: Float[Array, " n"]
+    ) -> Array:
         if not isinstance(system, AbstractLagrangianSystem):
             raise ValueError(f"IncrementalPotential needs a System or a Lagrangian, got {type(system).__name__}")
         if system.contacts is not None:
@@ -79,7 +92,9 @@ class IncrementalPotential(AbstractStepper):
         k, most, strain = plastic_of(system, t, q)
         return jnp.concatenate([lam if self.inertia else 0 * lam, friction, -jnp.clip(k * strain, -most, most)])
 
-    def advance(self, system, t, h, q, p, lam):
+    def advance(
+        self, system: AbstractSystem, t: Scalar, h: Scalar, q: Float[Array, " n"], p: Array, lam: Array
+    ) -> Advanced:
         system = cast(AbstractLagrangianSystem, system)  # Of others `start` raises ValueError.
         increment = Increment(system, t, h, q, p, lam, self.theta, self.inertia)
         still = without_derivatives(increment)
@@ -87,27 +102,34 @@ class IncrementalPotential(AbstractStepper):
         first, units, rows, r = still.scaled()
         tolerance = 2**8 * float(jnp.finfo(q.dtype).eps)
 
-        def missed(w, increment):
+        def residual(w: Float[Array, " w"], increment: Increment) -> Float[Array, " w"]:
             return increment.residual(w * units, r) / rows
 
-        def attempt(state):
+        def attempt(state: Search) -> Search:
             """Newton's method: from the first guess; then from near the solution; then on from where this led, for the
             velocities alone. Where more hold than are needed, the forces are not unique, and wander; that they balance
             is looked at then."""
-            before, _, turns, attempts = state
-            (start,) = once(attempts == 1, lambda _: (solution_nearby(still, first, units[0]) / units,), before)
+            attempts = state.attempts
+            (start,) = once(attempts == 1, lambda _: (solution_nearby(still, first, units[0]) / units,), state.w)
             counted = (jnp.arange(first.size) < q.size) | (attempts < 2)
-            newton = optimistix.Newton(
-                rtol=tolerance, atol=tolerance, norm=lambda x: jnp.max(jnp.where(counted, jnp.abs(x), 0))
-            )
-            found = optimistix.root_find(missed, newton, start, still, max_steps=MOST_NEWTON, throw=False)
-            balanced = jnp.max(jnp.abs(missed(found.value, still))) <= 2**8 * tolerance
-            converged = (found.result == optimistix.RESULTS.successful) & (balanced | (attempts < 2))
-            return found.value, converged, turns + found.stats["num_steps"], attempts + 1
 
+            def norm(x: Float[Array, " w"]) -> Scalar:
+                return jnp.max(jnp.where(counted, jnp.abs(x), 0))
+
+            newton = optimistix.Newton(rtol=tolerance, atol=tolerance, norm=norm)
+            found = optimistix.root_find(residual, newton, start, still, max_steps=MOST_NEWTON, throw=False)
+            balanced = jnp.max(jnp.abs(residual(found.value, still))) <= 2**8 * tolerance
+            converged = (found.result == optimistix.RESULTS.successful) & (balanced | (attempts < 2))
+            return Search(found.value, converged, state.turns + found.stats["num_steps"], attempts + 1)
+
+        # Without friction the equations are smooth, and Newton's method has no need of a second start.
         most = 3 if slips_of(system, t, q, jnp.zeros_like(q)) else 1
+
+        def proceed(state: Search) -> Bool[Array, ""]:
+            return ~state.converged & (state.attempts < most)
+
         none = jnp.zeros((), int)
-        begin = first / units, jnp.zeros((), bool), none, none
-        value, converged, turns, _ = jax.lax.while_loop(lambda s: ~s[1] & (s[3] < most), attempt, begin)
-        w = with_derivative(lambda w: missed(w, increment), value)
-        return Advanced(*increment.end(w * units), converged, turns)
+        begin = Search(first / units, jnp.zeros((), bool), none, none)
+        end = jax.lax.while_loop(proceed, attempt, begin)
+        w = with_derivative(lambda w: residual(w, increment), end.w)
+        return Advanced(*increment.end(w * units), end.converged, end.turns)

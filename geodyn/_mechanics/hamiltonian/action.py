@@ -4,6 +4,7 @@ Source: Marsden & West, *Acta Numerica* 10 (2001) 2.6; Hairer, Lubich & Wanner, 
 """
 
 import functools
+from collections.abc import Callable
 from typing import cast
 
 import jax
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Number, Numbers, Scalar, Stages
+from geodyn._foundations.typing import Array, Float, Number, Numbers, PyTree, Scalar, Stages
 from geodyn._integrators.contract.system import AbstractLagrangianSystem, AbstractSystem
 from geodyn._integrators.contract.tableau import gauss
 from geodyn._mechanics.hamiltonian.hamiltonian import Hamiltonian, check_conservative, legendre
@@ -86,7 +87,7 @@ def _basis(stages: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return points, legendre.legvander(at, stages) @ coefficients, 2 * slopes @ coefficients
 
 
-def interval_action(lagrangian, nodes, t, h):
+def interval_action(lagrangian: Callable, nodes: Float[Array, "S n"], t: Scalar, h: Scalar) -> Scalar:
     """∫ L dt over one interval of length h from time t, along the polynomial through nodes[s + 1, n]."""
     stages = nodes.shape[0] - 1
     (values, slopes), tableau = (jnp.asarray(x, nodes.dtype) for x in _basis(stages)[1:]), gauss(stages)
@@ -94,19 +95,23 @@ def interval_action(lagrangian, nodes, t, h):
     return h * weights @ jax.vmap(lagrangian)(times, values @ nodes, slopes @ nodes / h)
 
 
-def _intervals(q0, z):
+def _intervals(q0: Float[Array, " n"], z: Float[Array, "K s n"]) -> Float[Array, "K S n"]:
     """The nodes of every interval [K, s + 1, n], from z[K, s, n], its nodes without the first, and the start q0."""
     left = jnp.concatenate([q0[None], z[:-1, -1]])
     return jnp.concatenate([left[:, None], z], axis=1)
 
 
-def of_intervals(function, q0, z, t0, t1):
+def of_intervals(
+    function: Callable, q0: Float[Array, " n"], z: Float[Array, "K s n"], t0: Scalar, t1: Scalar
+) -> PyTree:
     """function(nodes, t, h) for every interval."""
     h = (t1 - t0) / z.shape[0]
     starts = t0 + h * jnp.arange(z.shape[0], dtype=z.dtype)
     return jax.vmap(lambda nodes, t: function(nodes, t, h))(_intervals(q0, z), starts)
 
 
-def actions(lagrangian, q0, z, t0, t1):
+def actions(
+    lagrangian: Callable, q0: Float[Array, " n"], z: Float[Array, "K s n"], t0: Scalar, t1: Scalar
+) -> Float[Array, " K"]:
     """∫ L dt over every interval."""
     return of_intervals(lambda *at: interval_action(lagrangian, *at), q0, z, t0, t1)

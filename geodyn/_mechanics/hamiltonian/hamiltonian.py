@@ -5,6 +5,7 @@ Sources: Arnold, *Mathematical Methods of Classical Mechanics*, 14–15 and 38�
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -65,25 +66,27 @@ class Hamiltonian(AbstractSystem):
         """H(t, q, p)."""
         return one_number("hamiltonian", returned("hamiltonian", with_time(self.hamiltonian, 2), t, q, p))
 
-    def velocity(self, t, q, p, v=None):
+    def velocity(
+        self, t: Number, q: Float[Array, " n"], p: Float[Array, " n"], v: Float[Array, " n"] | None = None
+    ) -> Float[Array, " n"]:
         return jax.grad(self.hamiltonian_at, 2)(t, q, p)
 
-    def momentum(self, t, q, v):
+    def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Array:
         return root(lambda p: self.velocity(t, q, p), v, v)
 
-    def force(self, t, q, v, lam):
+    def force(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"], lam: Float[Array, " c"]) -> Array:
         return -jax.grad(self.hamiltonian_at, 1)(t, q, self.momentum(t, q, v))
 
-    def constraint(self, t, q):
+    def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " c"]:
         return jnp.zeros(0, q.dtype)
 
-    def count_constraints(self, q):
+    def count_constraints(self, q: Array | np.ndarray) -> int:
         return 0
 
-    def energy(self, t, q, v):
+    def energy(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         return self.hamiltonian_at(t, q, self.momentum(t, q, v))
 
-    def check(self, t, q, v):
+    def check(self, t: Number, q: np.ndarray, v: np.ndarray | None) -> None:
         if q.ndim != 1:
             raise ValueError(f"q0 of a Hamiltonian must be flat [n], got shape {q.shape}")
         if v is None:
@@ -102,7 +105,9 @@ class Hamiltonian(AbstractSystem):
 
 
 @jit
-def _legendre_map(system, t, q, v):
+def _legendre_map(
+    system: Hamiltonian, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]
+) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
     p = system.momentum(t, q, v)
     return p, jax.hessian(system.hamiltonian_at, 2)(t, q, p)
 
@@ -130,10 +135,10 @@ def hamiltonian_field(hamiltonian: Callable) -> Callable:
 
     check_arguments("hamiltonian", hamiltonian, "q", "p")
 
-    def H(t, q, p):
+    def H(t: Number, q: Float[Array, " n"], p: Float[Array, " n"]) -> Scalar:
         return one_number("hamiltonian", returned("hamiltonian", with_time(hamiltonian, 2), t, q, p))
 
-    def field(t, y):
+    def field(t: Number, y: Float[Array, " D"]) -> Float[Array, " D"]:
         q, p = jnp.split(y, 2)
         dq, dp = jax.grad(H, (1, 2))(t, q, p)
         return jnp.concatenate([dp, -dq])
@@ -146,7 +151,7 @@ class _Energy(eqx.Module):
 
     system: AbstractSystem
 
-    def __call__(self, q, p, t):
+    def __call__(self, q: Float[Array, " n"], p: Float[Array, " n"], t: Number) -> Scalar:
         return self.system.energy(t, q, self.system.velocity(t, q, p))
 
 
@@ -155,7 +160,7 @@ class _Lagrange(eqx.Module):
 
     system: Hamiltonian
 
-    def __call__(self, q, v, t):
+    def __call__(self, q: Float[Array, " n"], v: Float[Array, " n"], t: Number) -> Scalar:
         p = self.system.momentum(t, q, v)
         return jnp.dot(p, v) - self.system.hamiltonian_at(t, q, p)
 
@@ -232,10 +237,10 @@ def poisson_bracket(
         Goldstein, *Classical Mechanics*, 9.5.
     """
 
-    def gradients(name, function, q, p):
+    def gradients(name: str, function: Callable, q: Array, p: Array) -> tuple[Array, Array]:
         return jax.grad(lambda q, p: one_number(name, returned(name, function, q, p)), (0, 1))(q, p)
 
-    def bracket(q, p):
+    def bracket(q: Array, p: Array) -> Scalar:
         (f_q, f_p), (g_q, g_p) = gradients("f", f, q, p), gradients("g", g, q, p)
         return jnp.vdot(f_q, g_p) - jnp.vdot(f_p, g_q)
 
@@ -373,8 +378,15 @@ def flow_derivative(
 
 
 @jit
-def _flow_derivative(system, q0, p0, t1, steps, method):
-    def flow(y):
+def _flow_derivative(
+    system: AbstractSystem,
+    q0: Float[Array, "*shape"],
+    p0: Float[Array, "*shape"],
+    t1: Scalar,
+    steps: Count,
+    method: AbstractMethod | None,
+) -> Float[Array, "D D"]:
+    def flow(y: Float[Array, " D"]) -> Float[Array, " D"]:
         q, p = (x.reshape(q0.shape) for x in jnp.split(y, 2))
         end = integrate(system, q, p0=p, t1=t1, steps=steps, save_every=steps, method=method)
         return jnp.concatenate([end.q[-1].reshape(-1), end.p[-1].reshape(-1)])
@@ -384,7 +396,7 @@ def _flow_derivative(system, q0, p0, t1, steps, method):
 
 @checked
 def liouville_defect(
-    system: AbstractSystem, q0: Float[Array, "*shape"], p0: Float[Array, "*shape"], **options
+    system: AbstractSystem, q0: Float[Array, "*shape"], p0: Float[Array, "*shape"], **options: Any
 ) -> Scalar:
     """By how much the flow changes volumes of phase space: det D − 1, with D of `gd.hamilton.flow_derivative`.
 
@@ -416,7 +428,7 @@ def liouville_defect(
 
 @checked
 def symplectic_defect(
-    system: AbstractSystem, q0: Float[Array, "*shape"], p0: Float[Array, "*shape"], **options
+    system: AbstractSystem, q0: Float[Array, "*shape"], p0: Float[Array, "*shape"], **options: Any
 ) -> Scalar:
     """How far a method is from symplectic: the largest entry of |DᵀΩD − Ω|, with D of `gd.hamilton.flow_derivative`.
 

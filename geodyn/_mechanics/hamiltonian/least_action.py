@@ -7,6 +7,9 @@ block-tridiagonal elimination. The number of negative eigenvalues of the pivots 
 action: the Morse index.
 """
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -19,10 +22,20 @@ from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.checks import floats
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Bool, Count, Float, Int, Number, Numbers, Scalar, Stages
-from geodyn._integrators.contract.system import AbstractSystem
+from geodyn._integrators.contract.system import AbstractLagrangianSystem, AbstractSystem
 from geodyn._mechanics.hamiltonian.action import actions, conservative, fractions, interval_action, of_intervals
 
 MOST_ITERATIONS = 60
+
+
+class Descent(NamedTuple):
+    """The state of Newton's method: the nodes `z`, the `part` of the next step that is taken, whether the last step was
+    so small that the search is `done`, and the number of `turns`."""
+
+    z: Float[Array, "K s n"]
+    part: Scalar
+    done: Bool[Array, ""]
+    turns: Int[Array, ""]
 
 
 class ActionPath(eqx.Module):
@@ -150,19 +163,23 @@ def _check_found(path: ActionPath) -> None:
         )
 
 
-def _slope(lagrangian, q0, z, t0, t1):
+def _slope(
+    lagrangian: Callable, q0: Float[Array, " n"], z: Float[Array, "K s n"], t0: Scalar, t1: Scalar
+) -> Float[Array, "K s n"]:
     """∂S/∂z, with zeros for the last node, which is fixed."""
     slope = jax.grad(lambda z: jnp.sum(actions(lagrangian, q0, z, t0, t1)))(z)
     return jnp.where(_held(z), 0, slope)
 
 
-def _held(z):
+def _held(z: Float[Array, "K s n"]) -> Bool[Array, "K s n"]:
     """The mask of the fixed node: True at the last node of the last interval."""
     last = (np.arange(z.shape[0])[:, None] == z.shape[0] - 1) & (np.arange(z.shape[1])[None, :] == z.shape[1] - 1)
     return jnp.broadcast_to(last[:, :, None], z.shape)
 
 
-def _hessian(lagrangian, q0, z, t0, t1) -> Float[Array, "K 3 B B"]:
+def _hessian(
+    lagrangian: Callable, q0: Float[Array, " n"], z: Float[Array, "K s n"], t0: Scalar, t1: Scalar
+) -> Float[Array, "K 3 B B"]:
     """∂²S/∂z² as a block-tridiagonal matrix, with one row of blocks for each interval: the blocks to the left of the
     diagonal, on it, and to the right of it."""
     size, n = z.shape[1] * z.shape[2], z.shape[2]
@@ -182,64 +199,83 @@ def _hessian(lagrangian, q0, z, t0, t1) -> Float[Array, "K 3 B B"]:
     return jnp.stack(blocks, axis=1)
 
 
-def _form(z):
+def _form(z: Float[Array, "K s n"]) -> Banded:
     size = z.shape[1] * z.shape[2]
     return Banded(np.arange(z.shape[0] * size).reshape(-1, size), z.size)
 
 
-def _solved(factors, r):
+def _solve_blocks(factors: Float[Array, "K 3 B B"], r: Float[Array, "K s n"]) -> Float[Array, "K s n"]:
     return _form(r).solved(factors, r.reshape(-1)).reshape(r.shape)
 
 
 @custom_jvp
-def _nodes(lagrangian, q0, z, t0, t1):
+def _nodes(
+    lagrangian: Callable, q0: Float[Array, " n"], z: Float[Array, "K s n"], t0: Scalar, t1: Scalar
+) -> Float[Array, "K s n"]:
     """The z at which the action is stationary, by Newton's method from the guess z, with steps that are halved until
     |∂S/∂z| decreases; NaN if it does not converge."""
     eps = jnp.finfo(z.dtype).eps
 
-    def slope(z):
+    def slope(z: Float[Array, "K s n"]) -> Float[Array, "K s n"]:
         return _slope(lagrangian, q0, z, t0, t1)
 
-    def improve(state):
-        z, part, _, count = state
+    def improve(state: Descent) -> Descent:
+        z = state.z
         here = slope(z)
-        change = -_solved(_form(z).factors(_hessian(lagrangian, q0, z, t0, t1)), here)
+        factors = _form(z).factors(_hessian(lagrangian, q0, z, t0, t1))
+        change = -_solve_blocks(factors, here)
         done = jnp.max(jnp.abs(change)) <= eps**0.5 * jnp.max(jnp.abs(z))
-        trial = z + part * change
+        trial = z + state.part * change
+        # A step as small as rounding is taken as it is: the slope there is noise, and need not fall.
         better = done | (jnp.sum(slope(trial) ** 2) < jnp.sum(here**2))
-        part = jnp.asarray(jnp.where(better, 1.0, part / 2), z.dtype)
-        return jnp.where(better, trial, z), part, done, count + 1
+        part = jnp.asarray(jnp.where(better, 1.0, state.part / 2), z.dtype)
+        return Descent(jnp.where(better, trial, z), part, done, state.turns + 1)
 
-    state = (z, jnp.ones((), z.dtype), jnp.zeros((), bool), 0)
-    z, _, done, _ = jax.lax.while_loop(lambda s: ~s[2] & (s[3] < MOST_ITERATIONS), improve, state)
-    return jnp.where(done, z, jnp.nan)
+    def proceed(state: Descent) -> Bool[Array, ""]:
+        return ~state.done & (state.turns < MOST_ITERATIONS)
+
+    begin = Descent(z, jnp.ones((), z.dtype), jnp.zeros((), bool), jnp.asarray(0))
+    end = jax.lax.while_loop(proceed, improve, begin)
+    return jnp.where(end.done, end.z, jnp.nan)
 
 
 @_nodes.def_jvp
-def _(primals, tangents):
+def _(primals: tuple, tangents: tuple) -> tuple[Float[Array, "K s n"], Float[Array, "K s n"]]:
     z, (lagrangian, q0, _, t0, t1) = _nodes(*primals), primals
     # The fixed node is taken from the guess, so that its tangent is that of the guess.
     held = jnp.zeros_like(z) if tangents[2] is None else jnp.where(_held(z), tangents[2], 0)
 
-    def slope(lagrangian, q0, z, t0, t1):
+    def slope(
+        lagrangian: Callable, q0: Float[Array, " n"], z: Float[Array, "K s n"], t0: Scalar, t1: Scalar
+    ) -> Float[Array, "K s n"]:
         return _slope(lagrangian, q0, z, t0, t1)
 
     _, moved = change_of(slope, (lagrangian, q0, z, t0, t1), (*tangents[:2], held, *tangents[3:]))
     push = jax.linearize(lambda z: _slope(lagrangian, q0, z, t0, t1), z)[1]
 
-    def hessian(dz):
+    def hessian(dz: Float[Array, "K s n"]) -> Float[Array, "K s n"]:
         return jnp.where(_held(z), dz, push(jnp.where(_held(z), 0, dz)))
 
     factors = _form(z).factors(_hessian(lagrangian, q0, z, t0, t1))
 
-    def solve(_, r):
-        return _solved(factors, r)
+    def solve(_: Callable, r: Float[Array, "K s n"]) -> Float[Array, "K s n"]:
+        return _solve_blocks(factors, r)
 
     return z, held - jax.lax.custom_linear_solve(hessian, moved, solve, symmetric=True)
 
 
 @jit
-def _stationary(system, q0, q1, t0, t1, guess, *, steps, stages) -> ActionPath:
+def _stationary(
+    system: AbstractLagrangianSystem,
+    q0: Float[Array, "*shape"],
+    q1: Float[Array, "*shape"],
+    t0: Scalar,
+    t1: Scalar,
+    guess: Float[Array, "M ..."],
+    *,
+    steps: int,
+    stages: int,
+) -> ActionPath:
     flat = guess.reshape(guess.shape[0], -1).at[-1].set(q1.reshape(-1))
     start, z = q0.reshape(-1), flat[1:].reshape(steps, stages, -1)
     # Arrays that the Lagrangian closes over become explicit arguments, so that derivatives with respect to them exist.
@@ -258,7 +294,7 @@ def _stationary(system, q0, q1, t0, t1, guess, *, steps, stages) -> ActionPath:
     t = t0 + (t1 - t0) / steps * jnp.arange(steps + 1, dtype=q.dtype)
     v = jax.vmap(system.velocity)(t, q, p)
 
-    def shaped(x):
+    def shaped(x: Float[Array, "M n"]) -> Float[Array, "M ..."]:
         return x.reshape(-1, *q0.shape)
 
     return ActionPath(

@@ -1,16 +1,21 @@
 """The base class of bodies: points in a space, and elements (potentials, constraints, contacts, …) that act on them."""
 
 import abc
+from collections.abc import Sequence
+from types import UnionType
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
 
 from geodyn._engine.jit import jit, with_time
 from geodyn._foundations.checks import check_arguments, is_whole, one_number, returned, shown
-from geodyn._foundations.typing import Array, Float, Scalar, TypeAliasType
+from geodyn._foundations.typing import Array, Float, Int, Number, Scalar, TypeAliasType
 from geodyn._geometry.manifold.manifold import AbstractManifold
-from geodyn._integrators.contract.contacts import Contacts
+from geodyn._integrators.contract.contacts import Contacts, Neighbours
 from geodyn._integrators.contract.system import AbstractLagrangianSystem
 from geodyn._mechanics.elements.abstract import (
     AbstractConstraint,
@@ -24,6 +29,7 @@ from geodyn._mechanics.elements.abstract import (
 from geodyn._mechanics.elements.contact import (
     AbstractContact,
     AbstractFrictionalContact,
+    Seen,
     friction_of,
     frictions_of,
     gaps_of,
@@ -68,7 +74,7 @@ class AbstractBody(AbstractLagrangianSystem):
         """The points [N, dim] of the body in its space."""
 
     @abc.abstractmethod
-    def seen_by(self, element: Element, q: Float[Array, " n"]):
+    def seen_by(self, element: Element, q: Float[Array, " n"]) -> Seen:
         """The argument of an element at q: the points, or the poses of rigid bodies."""
 
     @abc.abstractmethod
@@ -84,61 +90,61 @@ class AbstractBody(AbstractLagrangianSystem):
         """(q, p) of the same physical state, in which coordinates without physical meaning (lengths of quaternions) are
         reset and their momenta are 0."""
 
-    def potential_energy(self, t, q) -> Scalar:
+    def potential_energy(self, t: Number, q: Float[Array, " n"]) -> Scalar:
         """Σ V(t, x) over all potentials."""
         # A program of its own, as that of the constraints: it is traced once, wherever it is used.
         return jit(_potential_energy)(self, t, q)
 
-    def lagrangian_at(self, t, q, v):
+    def lagrangian_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         return self.kinetic_energy(q, v) - self.potential_energy(t, q)
 
-    def rayleigh_at(self, t, q, v):
+    def rayleigh_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         return rayleigh_of(self, elements_of(self, AbstractDissipation), t, q, v)
 
-    def constraint(self, t, q):
+    def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " c"]:
         return jit(_constraint)(self, t, q)
 
-    def pfaffian(self, t, q, v):
+    def pfaffian(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " k"]:
         return _row(self, AbstractPfaffian, "rate", t, q, v)
 
-    def count_constraints(self, q):
+    def count_constraints(self, q: Array | np.ndarray) -> int:
         return sum(element.size for element in elements_of(self, AbstractConstraint | AbstractPfaffian))
 
     @property
-    def is_smooth(self):
+    def is_smooth(self) -> bool:
         return not any(isinstance(e, Yielding) for e in self.elements)
 
-    def stored_energy(self, t, q, lam):
+    def stored_energy(self, t: Number, q: Float[Array, " n"], lam: Float[Array, " c"]) -> Scalar:
         """The elastic energy Σ λ²/2k of plastic elements, whose forces λ are the last of the multipliers."""
         k = strains(self, t, q)[0]
         return jnp.sum(lam[lam.size - k.size :] ** 2 / k) / 2
 
     @property
-    def contacts(self):
+    def contacts(self) -> Contacts | None:
         return self._contacts() if elements_of(self, AbstractContact) else None
 
-    def _contacts(self, which=None) -> Contacts:
+    def _contacts(self, which: Int[Array, " K"] | None = None) -> Contacts:
         """The contacts of all elements, or only those numbered `which`."""
         elements, space, points = elements_of(self, AbstractContact), self.space, self.points
         frictional = any(friction_of(e) is not None for e in elements)
 
-        def gap(q, t):
+        def gap(q: Float[Array, " n"], t: Number) -> Float[Array, " K"]:
             return gaps_of(elements, t, space, seen_by_contacts(self, q), which)
 
-        def restitution(q):
+        def restitution(q: Float[Array, " n"]) -> Float[Array, " K"]:
             return restitutions_of(elements, space, seen_by_contacts(self, q), q.dtype, which)
 
-        def friction(q):
+        def friction(q: Float[Array, " n"]) -> Float[Array, " K"]:
             return frictions_of(elements, space, seen_by_contacts(self, q), q.dtype, which)
 
-        def slip(q, v, t):
+        def slip(q: Float[Array, " n"], v: Float[Array, " n"], t: Number) -> Float[Array, "K s"]:
             seen, rates = jax.jvp(lambda q: seen_by_contacts(self, q), (q,), (v,))
             return slips_of(elements, t, space, seen, rates, which)
 
-        def neighbours(t, q):
+        def neighbours(t: Number, q: Float[Array, " n"]) -> Neighbours | None:
             return neighbours_of(elements, t, space, seen_by_contacts(self, q), len(points(q)))
 
-        def closing(q, v):
+        def closing(q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
             x, u = jax.jvp(points, (q,), (v,))
             return 2 * jnp.sqrt(jnp.max(jax.vmap(lambda x, u: u @ space.metric(x) @ u)(x, u)))
 
@@ -157,21 +163,21 @@ class AbstractBody(AbstractLagrangianSystem):
         )
 
 
-def elements_of(body: AbstractBody, of) -> list:
+def elements_of(body: AbstractBody, of: type | UnionType) -> list:
     """The elements of a body that are instances of `of`, in their order."""
     return [e for e in body.elements if isinstance(e, of)]
 
 
-def seen_by_contacts(body: AbstractBody, q) -> list:
+def seen_by_contacts(body: AbstractBody, q: Float[Array, " n"]) -> list:
     """The argument of each contact of a body at q: the points, or the poses of rigid bodies."""
     return [body.seen_by(e, q) for e in elements_of(body, AbstractContact)]
 
 
-def values_of(body: AbstractBody, elements: list, name: str, t, *state) -> list:
+def values_of(body: AbstractBody, elements: list, name: str, t: Number, *state: Float[Array, " n"]) -> list:
     """The values of the method `name` of each of the elements, at time t and the `state` (q,) or (q, v)."""
 
-    def value(element):
-        def seen_by(q):
+    def value(element: Element) -> Array:
+        def seen_by(q: Float[Array, " n"]) -> Seen:
             return body.seen_by(element, q)
 
         seen = jax.jvp(seen_by, state[:1], state[1:]) if len(state) > 1 else (seen_by(*state),)
@@ -181,12 +187,16 @@ def values_of(body: AbstractBody, elements: list, name: str, t, *state) -> list:
     return [value(element) for element in elements]
 
 
-def rayleigh_of(body: AbstractBody, dissipations: list, t, q, v) -> Scalar:
+def rayleigh_of(
+    body: AbstractBody, dissipations: list, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]
+) -> Scalar:
     """Σ R(t, x, v) over the given dissipation elements."""
     return _summed("rayleigh", dissipations, values_of(body, dissipations, "rayleigh", t, q, v), q.dtype)
 
 
-def sliding(body: AbstractBody, t, q, v) -> list[tuple[Float[Array, " c"], Float[Array, "c d"]]]:
+def sliding(
+    body: AbstractBody, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]
+) -> list[tuple[Float[Array, " c"], Float[Array, "c d"]]]:
     """(F, s) of every friction element: its largest forces, and its slip velocities."""
     frictions = elements_of(body, AbstractFriction)
     slips = values_of(body, frictions, "slip", t, q, v)
@@ -196,7 +206,9 @@ def sliding(body: AbstractBody, t, q, v) -> list[tuple[Float[Array, " c"], Float
     return [(jnp.broadcast_to(e.strength.astype(q.dtype), s.shape[:1]), s) for e, s in zip(frictions, slips)]
 
 
-def strains(body: AbstractBody, t, q) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
+def strains(
+    body: AbstractBody, t: Number, q: Float[Array, " n"]
+) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
     """(k, Y, e) of all plastic elements, concatenated: stiffnesses, yield forces, and strains."""
     plastic = elements_of(body, AbstractPlasticity)
     found = values_of(body, plastic, "strain", t, q)
@@ -204,7 +216,7 @@ def strains(body: AbstractBody, t, q) -> tuple[Float[Array, " c"], Float[Array, 
     return tuple(map(jnp.concatenate, rows)) or (jnp.zeros(0, q.dtype),) * 3
 
 
-def check_elements(elements, count: int, what: str) -> None:
+def check_elements(elements: Sequence[Any], count: int, what: str) -> None:
     """Raises ValueError for elements of an unknown kind, for point indices of `count` or more, and for nonholonomic
     constraints together with contacts. `what` says in the message what the points are (masses, joints, …)."""
     for element in elements:
@@ -228,7 +240,7 @@ def check_elements(elements, count: int, what: str) -> None:
                 )
 
 
-def _check_kind(element) -> None:
+def _check_kind(element: object) -> None:
     if isinstance(element, list | tuple):
         raise ValueError(
             f"elements must be given one by one, not in a {type(element).__name__}: System(space, masses, *elements)"
@@ -240,7 +252,7 @@ def _check_kind(element) -> None:
         )
 
 
-def _check_methods(element) -> None:
+def _check_methods(element: Element) -> None:
     """Raises ValueError if a method does not take the arguments in `METHODS`, or if `size` is not a whole number."""
     for of, methods in METHODS.items():
         for name, wanted in methods.items() if isinstance(element, of) else ():
@@ -260,27 +272,29 @@ def constraint_names(body: AbstractBody) -> list[str]:
     return [f"{kind(e)}{_label(e, i)}" for e in named for i in range(e.size)]
 
 
-def _label(element, i):
+def _label(element: Element, i: int) -> str:
     points = point_lists(element)
     if len(points) != element.size:
         return f"[{i}]" if not points else f"[{i}] of point {points[0][0]}"
     return f" between points {points[i]}"
 
 
-def _summed(name, elements, values, dtype):
+def _summed(name: str, elements: Sequence[Element], values: Sequence[Array], dtype: DTypeLike) -> Scalar:
     return sum((one_number(f"{name} of {kind(e)}", x) for e, x in zip(elements, values)), jnp.zeros((), dtype))
 
 
-def _potential_energy(body, t, q):
+def _potential_energy(body: AbstractBody, t: Number, q: Float[Array, " n"]) -> Scalar:
     acting = elements_of(body, AbstractPotential)
     return _summed("energy", acting, values_of(body, acting, "energy", t, q), q.dtype)
 
 
-def _constraint(body, t, q):
+def _constraint(body: AbstractBody, t: Number, q: Float[Array, " n"]) -> Float[Array, " c"]:
     return _row(body, AbstractConstraint, "residual", t, q)
 
 
-def _row(body, of, name, t, *state):
+def _row(
+    body: AbstractBody, of: type | UnionType, name: str, t: Number, *state: Float[Array, " n"]
+) -> Float[Array, " c"]:
     """The values of the method `name` of all elements of the kind `of`, concatenated."""
     elements = elements_of(body, of)
     values = values_of(body, elements, name, t, *state)
@@ -288,7 +302,7 @@ def _row(body, of, name, t, *state):
     return jnp.concatenate([jnp.zeros(0, state[0].dtype), *rows])
 
 
-def _sized(element, name, value):
+def _sized(element: Element, name: str, value: Array) -> Float[Array, " c"]:
     value = jnp.atleast_1d(value)
     if value.shape != (element.size,):
         raise ValueError(

@@ -20,7 +20,7 @@ from geodyn._engine.jit import jit, static_count
 from geodyn._engine.native import native_of
 from geodyn._foundations.checks import floats
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Each, Float, Number
+from geodyn._foundations.typing import Array, ArrayLike, Count, Each, Float, Indices, Number, Numbers
 from geodyn._geometry.geodesics.geodesic import distance, exp
 from geodyn._geometry.manifold.manifold import AbstractManifold, checked_points
 from geodyn._geometry.models.spaces import AbstractConstantCurvature
@@ -318,7 +318,7 @@ def icosahedron(
     return join(space, q0, edges, masses, stiffness, length)
 
 
-def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim"]:
+def around(space: AbstractManifold, vectors: Numbers, centre: Numbers | None = None) -> Float[Array, "N dim"]:
     """The points exp_centre(vector) for `vectors[N, k]`, k ≤ dim, in the orthonormal frame at the centre."""
     vectors = jnp.asarray(vectors, float)
     if vectors.shape[1] > space.dim:
@@ -340,21 +340,34 @@ def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim
 
 
 @jit
-def _in_chart(source, target, x):
+def _in_chart(
+    source: AbstractConstantCurvature, target: AbstractConstantCurvature, x: Float[Array, "N dim"]
+) -> Float[Array, "N dim"]:
     """The points x of the space `source` in the chart of `target`, the same space in another chart."""
     return jax.vmap(lambda x: target.coordinates(source.embed(x)))(x)
 
 
 @jit
-def _around(space, vectors, centre):
-    def points(space, vectors, centre):
+def _around(
+    space: AbstractManifold, vectors: Float[Array, "N k"], centre: Float[Array, " dim"]
+) -> Float[Array, "N dim"]:
+    def points(
+        space: AbstractManifold, vectors: Float[Array, "N k"], centre: Float[Array, " dim"]
+    ) -> Float[Array, "N dim"]:
         frame = jnp.linalg.inv(jnp.linalg.cholesky(space.metric(centre))).T[:, : vectors.shape[1]]
         return jax.vmap(lambda vector: exp(space, centre, frame @ vector))(vectors)
 
     return native_of(points, space, vectors, centre)
 
 
-def join(space: AbstractManifold, q0, edges, masses, stiffness, length) -> tuple[System, Float[Array, "N dim"]]:
+def join(
+    space: AbstractManifold,
+    q0: Float[Array, "N dim"],
+    edges: Indices,
+    masses: Each,
+    stiffness: Each | None,
+    length: Each | None,
+) -> tuple[System, Float[Array, "N dim"]]:
     """A body (system, q0) with springs or rods along the edges. If lengths of rods are given, q0 is projected onto
     them."""
     lengths = measured(distance, space, q0, tuple(edges)) if length is None else length
@@ -367,7 +380,14 @@ def join(space: AbstractManifold, q0, edges, masses, stiffness, length) -> tuple
     return system, q0
 
 
-def simplex(space: AbstractManifold, corners, side, masses, stiffness, centre):
+def simplex(
+    space: AbstractManifold,
+    corners: Float[ArrayLike, "N k"],
+    side: Number,
+    masses: Each,
+    stiffness: Each | None,
+    centre: Numbers | None,
+) -> tuple[System, Float[Array, "N dim"]]:
     """A body (system, q0) of points with all distances equal to `side`. The points exp_centre(corner) are projected
     onto these distances, since the exponential map preserves the distances between corners in flat space only."""
     edges = list(itertools.combinations(range(len(corners)), 2))

@@ -1,11 +1,15 @@
 """A check that the elements of a body have the same values in all charts of its space."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine.jit import with_time
+from geodyn._foundations.typing import Array, ArrayLike, Float, Number
 from geodyn._geometry.derived.patches import atlas_of
+from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._mechanics.elements.abstract import (
     AbstractConstraint,
     AbstractDissipation,
@@ -13,9 +17,17 @@ from geodyn._mechanics.elements.abstract import (
     AbstractPotential,
     asking,
 )
+from geodyn._mechanics.points.body import Element
 
 
-def check_charts(space, elements, masses, t, x: np.ndarray, v: np.ndarray) -> None:
+def check_charts(
+    space: AbstractManifold,
+    elements: Sequence[Element],
+    masses: Float[Array, " N"],
+    t: Number,
+    x: np.ndarray,
+    v: np.ndarray,
+) -> None:
     """Raises ValueError for an element whose value changes if the same points are given in another chart: one that
     depends on the coordinates or, in a chart that moves with the body, is not invariant under isometries."""
     atlas = atlas_of(space)
@@ -34,7 +46,14 @@ def check_charts(space, elements, masses, t, x: np.ndarray, v: np.ndarray) -> No
             )
 
 
-def _value(element, masses, t, space, x, v):
+def _value(
+    element: Element,
+    masses: Float[Array, " N"],
+    t: Number,
+    space: AbstractManifold,
+    x: Float[ArrayLike, "N dim"],
+    v: Float[ArrayLike, "N dim"],
+) -> ArrayLike:
     if isinstance(element, AbstractPotential):
         return with_time(asking(element.energy, masses), 2)(t, space, x)
     if isinstance(element, AbstractDissipation):

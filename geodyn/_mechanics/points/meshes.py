@@ -104,7 +104,7 @@ def read_mesh(path: File) -> tuple[np.ndarray, np.ndarray]:
     raise ValueError(f"{path} must hold triangles or tetrahedra; it has {', '.join(data.cells_dict) or 'no cells'}")
 
 
-def _check_mesh(points, cells) -> tuple[np.ndarray, tuple[tuple[int, ...], ...]]:
+def _check_mesh(points: Numbers, cells: Numbers) -> tuple[np.ndarray, tuple[tuple[int, ...], ...]]:
     """The points as an array and the cells as tuples of indices, once they are found valid; else ValueError."""
     points, cells = np.asarray(points, float), np.asarray(cells)
     if points.ndim != 2 or not np.all(np.isfinite(points)):

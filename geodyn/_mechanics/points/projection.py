@@ -11,7 +11,7 @@ from geodyn._engine.numerics.failure import nan_unless
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.checks import floats
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Number
+from geodyn._foundations.typing import Array, Bool, Float, Int, Number, Scalar
 from geodyn._integrators.contract.constraints import constraint_state, dependent_rows, normals
 from geodyn._integrators.contract.system import AbstractSystem, constraint_rate
 from geodyn._mechanics.points.body import AbstractBody, constraint_names
@@ -71,21 +71,25 @@ def project(
 
 
 @jit
-def _project(system, q, v, t):
+def _project(
+    system: AbstractSystem, q: Float[Array, " n"], v: Float[Array, " n"], t: Scalar
+) -> tuple[Float[Array, " n"], Float[Array, " n"], Bool[Array, ""], Float[Array, " n"]]:
     """(q, v on the constraints, whether they were reached, where the search for q ended)."""
     return native_of(_projected, system, q, v, t)
 
 
-def _projected(system, q, v, t):
+def _projected(
+    system: AbstractSystem, q: Float[Array, " n"], v: Float[Array, " n"], t: Scalar
+) -> tuple[Float[Array, " n"], Float[Array, " n"], Bool[Array, ""], Float[Array, " n"]]:
     size = 1 + jnp.max(jnp.abs(q))
 
-    def improved(q, change, _):
+    def improved(q: Float[Array, " n"], change: Scalar, _: Scalar) -> tuple[Float[Array, " n"], Scalar, Scalar]:
         residual = system.constraint(t, q)
         normal, gram = (x[..., : residual.size] for x in normals(system, t, q, v))
         dq = normal @ jnp.linalg.solve(gram[: residual.size], residual)
         return q - dq, jnp.max(jnp.abs(dq)), change
 
-    def improve(state, count):
+    def improve(state: tuple[Float[Array, " n"], Scalar, Scalar], count: Int[Array, ""]) -> tuple[tuple, None]:
         _, change, previous = state
         going = (change > 0) & ((change < previous / 2) | (count < 4))
         return jax.lax.cond(going, improved, lambda *same: same, *state), None
@@ -104,7 +108,7 @@ def _projected(system, q, v, t):
     return *nan_unless(reached, (q, v), given), reached, q
 
 
-def _obstacles(system, first, last, t) -> str:
+def _obstacles(system: AbstractSystem, first: Float[Array, " n"], last: Float[Array, " n"], t: Scalar) -> str:
     """For an error message: the constraints that are linearly dependent where the projection began or ended; if none
     are, those that are violated most where it ended."""
     for q in (first, last):

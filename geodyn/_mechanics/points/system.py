@@ -13,7 +13,7 @@ from geodyn._engine.numerics.failure import in_range_or_nan, nan_unless
 from geodyn._engine.numerics.linalg import solve
 from geodyn._foundations.checks import is_finite, numbers, shaped
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, ArrayLike, Each, Float, Number, Scalar
+from geodyn._foundations.typing import Array, ArrayLike, Bool, Each, Float, Number, Scalar
 from geodyn._geometry.derived.patches import atlas_of
 from geodyn._geometry.manifold.manifold import ANYWHERE, AbstractManifold, check_metric, domain_of, in_chart
 from geodyn._geometry.models.spaces import rounding_of
@@ -87,34 +87,36 @@ class System(AbstractBody):
                 raise ValueError(f"{type(element).__name__} acts on rigid bodies: give it to gd.rigid.RigidBodies")
         check_elements(elements, len(self.masses), "masses")
 
-    def _points(self, q):
+    def _points(self, q: Float[Array, " n"]) -> Float[Array, "N dim"]:
         return shaped(q, (self.masses.shape[0], self.space.dim), "masses, dim")
 
-    def points(self, q):
+    def points(self, q: Float[Array, " n"]) -> Float[Array, "N dim"]:
         return self._points(q)
 
-    def seen_by(self, element, q):
+    def seen_by(self, element: Element, q: Float[Array, " n"]) -> Float[Array, "N dim"]:
         return self._points(q)
 
-    def masses_seen_by(self, element):
+    def masses_seen_by(self, element: Element) -> Float[Array, " N"]:
         return self.masses
 
-    def kinetic_energy(self, q, v):
+    def kinetic_energy(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         x, u = self._points(q), self._points(v)
         squares = jax.vmap(lambda x, u: u @ self.space.metric(x) @ u)(x, u)
         return 0.5 * jnp.dot(self.masses.astype(x.dtype), squares)
 
-    def momentum(self, t, q, v):
+    def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Array:
         x, u = self._points(q), self._points(v)
         return jax.vmap(lambda m, x, u: m * (self.space.metric(x) @ u))(self.masses.astype(x.dtype), x, u).reshape(-1)
 
-    def velocity(self, t, q, p, v=None):
+    def velocity(
+        self, t: Number, q: Float[Array, " n"], p: Array, v: Float[Array, " n"] | None = None
+    ) -> Float[Array, " n"]:
         x, p = self._points(q), self._points(p)
         raise_index = jax.vmap(lambda m, x, p: solve(self.space.metric(x), p) / m)
         return raise_index(self.masses.astype(x.dtype), x, p).reshape(-1)
 
     @property
-    def couplings(self):
+    def couplings(self) -> Couplings | None:
         acting = [e for e in self.elements if not isinstance(e, AbstractContact)]
         sets = [points for e in acting if (points := coupled_points(e)) is not None]
         if len(sets) < len(acting) or elements_of(self, AbstractPfaffian):
@@ -123,14 +125,16 @@ class System(AbstractBody):
         damped = any(coupled_points(e) for e in acting if isinstance(e, AbstractDissipation))
         return Couplings(len(self.masses), tuple(chain.from_iterable(sets)), rows, damped) if all(rows) else None
 
-    def without_idle(self, q, p):
+    def without_idle(
+        self, q: Float[Array, " n"], p: Float[Array, " n"]
+    ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         return q, p
 
-    def with_rest(self):
+    def with_rest(self) -> "System":
         return System(self.space, self.masses, *self.elements, resting=True)
 
     @property
-    def charts(self):
+    def charts(self) -> Charts | None:
         atlas, points = atlas_of(self.space), self._points
         if atlas is None:
             return None
@@ -142,13 +146,13 @@ class System(AbstractBody):
             lambda frame, q: atlas.from_frame(frame, points(q)).reshape(-1),
         )
 
-    def embedding(self, q):
+    def embedding(self, q: Float[Array, " n"]) -> Float[Array, "N D"]:
         embed = getattr(self.space, "embed", None)
         if embed is None:
             raise ValueError(f"{type(self.space).__name__} has no embedding: a space has one if it has a method embed")
         return jax.vmap(embed)(self._points(q))
 
-    def check(self, t, q, v: np.ndarray):
+    def check(self, t: Number, q: np.ndarray, v: np.ndarray) -> None:
         wanted = (self.masses.shape[0], self.space.dim)
         for name, value in (("q0", q), ("v0", v)):
             if np.shape(value) != wanted:
@@ -169,18 +173,18 @@ def _(system: System) -> bool:
 
 
 @is_configuration.register
-def _(system: System, q):
+def _(system: System, q: Float[Array, " n"]) -> Bool[Array, ""]:
     if takes_any_configuration(system):
         return jnp.ones((), bool)
     return jnp.all(jax.vmap(domain_of(system.space).holds)(system.points(q)))
 
 
 @rounding.register
-def _(system: System, q):
+def _(system: System, q: Float[Array, " n"]) -> Scalar:
     return jnp.max(jax.vmap(lambda x: rounding_of(system.space, x))(system.points(q)))
 
 
-def _masses(masses):
+def _masses(masses: Each) -> Float[Array, " N"]:
     masses = numbers("masses", masses)
     masses = masses if jnp.issubdtype(masses.dtype, jnp.floating) else masses.astype(float)
     if masses.ndim != 1 or masses.shape[0] == 0:
@@ -193,7 +197,7 @@ def _masses(masses):
     return masses
 
 
-def _rows(constraint):
+def _rows(constraint: AbstractConstraint) -> tuple[tuple[int, ...], ...]:
     """For each residual of a constraint, the indices of the points that it depends on."""
     points = coupled_points(constraint) or ()
     return points if len(points) == constraint.size else (tuple(chain.from_iterable(points)),) * constraint.size
@@ -220,7 +224,7 @@ def edges(system: AbstractBody) -> list[tuple[int, int]]:
     return [pair for element in system.elements for pair in point_lists(element) if len(pair) == 2]
 
 
-def _flat(system, q, v):
+def _flat(system: AbstractSystem, q: ArrayLike, v: ArrayLike) -> tuple[Scalar, Float[Array, " n"], Float[Array, " n"]]:
     q, v = (x.astype(jnp.result_type(x.dtype, float)) for x in (numbers("q", q), numbers("v or p", v)))
     return jnp.zeros((), q.dtype), q.reshape(-1), v.reshape(-1)
 
@@ -255,19 +259,19 @@ def energy(
 
 
 @jit
-def _energy(system, q, v, t):
+def _energy(system: AbstractSystem, q: Float[ArrayLike, "*shape"], v: Float[ArrayLike, "*shape"], t: Number) -> Scalar:
     zero, q, v = _flat(system, q, v)
     return _nan_elsewhere(system, q, system.energy(zero + t, q, v), v, t)
 
 
-def _nan_elsewhere(system: AbstractSystem, q, value: Array, v, t) -> Array:
+def _nan_elsewhere(system: AbstractSystem, q: Float[Array, " n"], value: Array, v: ArrayLike, t: Number) -> Array:
     """`value`, computed at q, v and t; NaN where q is no configuration."""
     if takes_any_configuration(system):
         return value
     return nan_unless(is_configuration(system, q), value, (system, q, v, t))
 
 
-def _of_configuration(system: AbstractSystem, q, value: Array) -> Array:
+def _of_configuration(system: AbstractSystem, q: ArrayLike, value: Array) -> Array:
     """`value`, computed at q; ValueError if it is known to be NaN since q is no configuration."""
     if isinstance(value, Tracer) or is_finite(np.asarray(value)) or takes_any_configuration(system):
         return value
@@ -312,7 +316,9 @@ def momentum(
 
 
 @jit
-def _momentum(system, q, v, t):
+def _momentum(
+    system: AbstractSystem, q: Float[ArrayLike, "*shape"], v: Float[ArrayLike, "*shape"], t: Number
+) -> Float[Array, "*shape"]:
     zero, flat_q, flat_v = _flat(system, q, v)
     p = system.momentum(zero + t, flat_q, flat_v).reshape(jnp.asarray(v).shape)
     return _nan_elsewhere(system, flat_q, p, v, t)

@@ -4,13 +4,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.typing import DTypeLike
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Each, Float, Number, Row
+from geodyn._foundations.typing import Array, Each, Float, Int, Number, Row
+from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._mechanics.elements.abstract import number
 from geodyn._mechanics.elements.contact import AbstractFrictionalContact, AbstractSpheres, coefficient, is_elastic
 from geodyn._mechanics.elements.friction import tangential
-from geodyn._mechanics.elements.poses import AbstractOnBodies
+from geodyn._mechanics.elements.poses import AbstractOnBodies, Poses
 from geodyn._mechanics.rigid.joints import across
 
 
@@ -64,14 +66,14 @@ class BallsOnPlane(AbstractFrictionalContact, AbstractOnBodies):
         if self.normal.shape != (3,) or not (traced or np.any(np.asarray(self.normal) != 0)):
             raise ValueError(f"normal must be a vector [3] other than zero, got {normal}")
 
-    def _normal(self, dtype):
+    def _normal(self, dtype: DTypeLike) -> Float[Array, " 3"]:
         return (self.normal / jnp.sqrt(jnp.sum(self.normal**2))).astype(dtype)
 
-    def gap(self, space, bodies):
+    def gap(self, space: AbstractManifold, bodies: Poses) -> Float[Array, " c"]:
         x = bodies.position
         return x @ self._normal(x.dtype) - self.offset.astype(x.dtype) - self.radii.astype(x.dtype)
 
-    def slip(self, space, bodies, rates):
+    def slip(self, space: AbstractManifold, bodies: Poses, rates: Poses) -> Float[Array, "c s"]:
         normal = self._normal(bodies.position.dtype)
         radii = jnp.broadcast_to(self.radii.astype(normal.dtype), bodies.position.shape[:1])
         arms = jnp.einsum("bji,j,b->bi", bodies.rotation, -normal, radii)
@@ -105,16 +107,16 @@ class Balls(AbstractSpheres, AbstractOnBodies):
         [0. 1.]
     """
 
-    def _ends(self, x):
+    def _ends(self, x: Float[Array, "B 3"]) -> tuple[Int[np.ndarray, "2 c"], Float[Array, "2 c"]]:
         """The indices and the radii of the two bodies of every pair, each [2, c]."""
         pairs = self.pairs_of(x).T
         return pairs, jnp.broadcast_to(self.radii.astype(x.dtype), len(x))[pairs]
 
-    def gap(self, space, bodies):
+    def gap(self, space: AbstractManifold, bodies: Poses) -> Float[Array, " c"]:
         (i, j), radii = self._ends(bodies.position)
         return jnp.sqrt(jnp.sum((bodies.position[j] - bodies.position[i]) ** 2, axis=1)) - jnp.sum(radii, axis=0)
 
-    def slip(self, space, bodies, rates):
+    def slip(self, space: AbstractManifold, bodies: Poses, rates: Poses) -> Float[Array, "c s"]:
         (i, j), radii = self._ends(bodies.position)
         spins = jnp.einsum("bij,bj->bi", bodies.rotation, bodies.angular_velocity(rates))
         between = bodies.position[j] - bodies.position[i]

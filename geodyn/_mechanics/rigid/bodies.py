@@ -21,7 +21,7 @@ from geodyn._engine.jit import jit
 from geodyn._engine.numerics.linalg import solve
 from geodyn._foundations.checks import shaped
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Each, Float, Index, Number, Numbers, Row
+from geodyn._foundations.typing import Array, Bool, Each, Float, Index, Number, Numbers, Row, Scalar
 from geodyn._geometry.groups.rigid import quaternion, quaternion_of
 from geodyn._geometry.models.spaces import Euclidean
 from geodyn._integrators.contract.constraints import check_constraints
@@ -211,12 +211,12 @@ class RigidBodies(AbstractBody):
         points = self.points(q.reshape(-1))
         return RigidMotion(poses.position, rates.position, R, quaternions / lengths, turning, world, momenta, points)
 
-    def _split(self, q):
+    def _split(self, q: Array) -> tuple[Float[Array, "B k"], Float[Array, "B 4"]]:
         """Positions [B, 3] (or [B, 0] of pinned bodies) and quaternions [B, 4] of a configuration."""
         each = shaped(q, (self.masses.shape[0], 7 if self.pinned is None else 4), "bodies, position and quaternion")
         return each[:, :-4], each[:, -4:]
 
-    def _quaternions(self, q):
+    def _quaternions(self, q: Array) -> Float[Array, "B 4"]:
         return self._split(q)[1]
 
     @checked
@@ -226,35 +226,37 @@ class RigidBodies(AbstractBody):
         x = x if self.pinned is None else self.pinned.astype(q.dtype)
         return Poses(x, jax.vmap(rotation)(quaternions))
 
-    def points(self, q):
+    def points(self, q: Float[Array, " n"]) -> Float[Array, "N 3"]:
         x, R = self.poses(q)
         carried = jnp.asarray(np.array(self.carriers)[:, None] == np.arange(len(x))[None], q.dtype)
         return carried @ x + jnp.einsum("nb,bij,nj->ni", carried, R, self.sites.astype(q.dtype))
 
-    def seen_by(self, element, q):
+    def seen_by(self, element: Element, q: Float[Array, " n"]) -> Poses | Float[Array, "N 3"]:
         return self.poses(q) if isinstance(element, AbstractOnBodies) else self.points(q)
 
-    def masses_seen_by(self, element):
+    def masses_seen_by(self, element: Element) -> Float[Array, " N"]:
         sites = jnp.zeros(len(self.carriers) - len(self.masses), self.masses.dtype)
         return self.masses if isinstance(element, AbstractOnBodies) else jnp.concatenate([self.masses, sites])
 
-    def kinetic_energy(self, q, v):
+    def kinetic_energy(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         drift, rates = self._split(v)
 
-        def of_turning(q, v, inertia):
+        def of_turning(q: Float[Array, " 4"], v: Float[Array, " 4"], inertia: Float[Array, "3 3"]) -> Scalar:
             turning = spin(q, v)
             return turning[1:] @ inertia @ turning[1:] + jnp.trace(inertia) / 3 * turning[0] ** 2
 
         squares = jax.vmap(of_turning)(self._quaternions(q), rates, self.inertia.astype(q.dtype))
         return 0.5 * (jnp.sum(squares) + jnp.sum(self.masses.astype(q.dtype)[:, None] * drift**2))
 
-    def momentum(self, t, q, v):
+    def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Array:
         return jax.grad(self.kinetic_energy, 1)(q, v)
 
-    def velocity(self, t, q, p, v=None):
+    def velocity(
+        self, t: Number, q: Float[Array, " n"], p: Array, v: Float[Array, " n"] | None = None
+    ) -> Float[Array, " n"]:
         pushes, p = self._split(p)
 
-        def turning(q, p, inertia):
+        def turning(q: Float[Array, " 4"], p: Float[Array, " 4"], inertia: Float[Array, "3 3"]) -> Float[Array, " 4"]:
             momentum = left_product(q).T @ p
             rates = jnp.append(3 * momentum[0] / jnp.trace(inertia), solve(inertia, momentum[1:]))
             return 0.25 * left_product(q) @ rates
@@ -263,23 +265,25 @@ class RigidBodies(AbstractBody):
         return jnp.concatenate([pushes / self.masses.astype(q.dtype)[:, None], rates], axis=1).reshape(-1)
 
     @property
-    def shares_jacobian(self):
+    def shares_jacobian(self) -> bool:
         # The constraint Jacobian of a joint turns with its bodies. For very unequal bodies that turn by a quarter of a
         # radian per step, Newton's method with one Jacobian for all stages does not contract.
         return not (elements_of(self, AbstractConstraint | AbstractPfaffian))
 
-    def without_idle(self, q, p):
+    def without_idle(
+        self, q: Float[Array, " n"], p: Float[Array, " n"]
+    ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         (x, quaternions), (push, p) = self._split(q), self._split(p)
         length = jnp.sqrt(jnp.sum(quaternions**2, axis=1, keepdims=True))
         unit, p = quaternions / length, p * length
         p = p - jnp.sum(p * unit, axis=1, keepdims=True) * unit
         return tuple(jnp.concatenate(part, axis=1).reshape(-1) for part in ((x, unit), (push, p)))
 
-    def with_rest(self):
+    def with_rest(self) -> "RigidBodies":
         points = list(zip(self.carriers, self.sites, strict=True))[len(self.masses) :]
         return RigidBodies(self.inertia, self.masses, *self.elements, points=points, pinned=self.pinned, resting=True)
 
-    def check(self, t, q, v: np.ndarray):
+    def check(self, t: Number, q: np.ndarray, v: np.ndarray) -> None:
         wanted = (len(self.masses), 7 if self.pinned is None else 4)
         for name, value in (("q0", q), ("v0", v)):
             if np.shape(value) != wanted:
@@ -304,7 +308,7 @@ class RigidBodies(AbstractBody):
 
 
 @is_configuration.register
-def _(system: RigidBodies, q):
+def _(system: RigidBodies, q: Float[Array, " n"]) -> Bool[Array, ""]:
     squares = jnp.sum(q.reshape(len(system.masses), -1)[:, -4:] ** 2, axis=1)
     return jnp.all(jnp.abs(squares - 1) <= MOST_STRETCHED)
 

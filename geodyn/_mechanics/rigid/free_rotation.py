@@ -131,16 +131,18 @@ def free_rotation(
 
 
 @jit
-def _turned(step, inertia, first, angular_velocity, h, *, length):
+def _turned(
+    step: Callable, inertia: Matrix, first: Matrix, angular_velocity: Vector, h: Scalar, *, length: int
+) -> Float[Array, "T 3 3"]:
     momentum = first @ inertia @ angular_velocity
 
-    def turn(R, _):
+    def turn(R: Matrix, _: None) -> tuple[Matrix, Matrix]:
         R = step(inertia, R, momentum, h)
         return R, R
 
     return jnp.concatenate([first[None], jax.lax.scan(turn, first, None, length=length)[1]])
 
 
-def _velocity(inertia, rotation, momentum):
+def _velocity(inertia: Matrix, rotation: Matrix, momentum: Vector) -> Vector:
     """The angular velocity M⁻¹ L in world coordinates, M = R I Rᵀ."""
     return rotation @ solve(inertia, rotation.T @ momentum)

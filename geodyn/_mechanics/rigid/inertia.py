@@ -7,10 +7,10 @@ from jax.core import Tracer
 
 from geodyn._engine.devices import placed_anywhere
 from geodyn._foundations.checks import floats
-from geodyn._foundations.typing import Array, Bool, Float
+from geodyn._foundations.typing import Array, Bool, Float, Numbers
 
 
-def rows(name: str, value, shape: tuple[int, ...]) -> Array:
+def rows(name: str, value: Numbers, shape: tuple[int, ...]) -> Array:
     """`value` as an array of `shape`; a value of the shape of one row is repeated; else ValueError."""
     value = floats(name, value)
     if value.shape not in (shape, shape[1:]):
@@ -18,7 +18,7 @@ def rows(name: str, value, shape: tuple[int, ...]) -> Array:
     return jnp.broadcast_to(value, shape)
 
 
-def inertias(inertia, count: int) -> Float[Array, "B 3 3"]:
+def inertias(inertia: Numbers, count: int) -> Float[Array, "B 3 3"]:
     """Inertia matrices from principal moments [3] or matrices [3, 3], of one body or of each; else ValueError."""
     inertia = floats("inertia", inertia)
     given = inertia.shape

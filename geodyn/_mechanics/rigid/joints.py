@@ -1,5 +1,7 @@
 """Joints between two rigid bodies, or a body and the world: constraints on their relative pose."""
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +9,9 @@ from jax.core import Tracer
 
 from geodyn._foundations.checks import is_whole
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, Float, Row, Rows
 from geodyn._geometry.groups.rigid import SO3
+from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._mechanics.elements.abstract import AbstractConstraint
 from geodyn._mechanics.elements.poses import AbstractOnBodies, Poses
 from geodyn._mechanics.rigid.inertia import check_rotations
@@ -25,7 +28,7 @@ class AbstractJoint(AbstractConstraint, AbstractOnBodies):
     at: Float[Array, "2 3"]
     rotation: Float[Array, "3 3"]
 
-    def __init__(self, bodies, at=ORIGINS, rotation=None):
+    def __init__(self, bodies: Any, at: Rows = ORIGINS, rotation: Rows | None = None):
         if np.ndim(bodies) != 1 or not all(body is None or is_whole(body) for body in bodies):
             raise ValueError(f"bodies of a joint must be a pair of numbers of bodies, or one and None, got {bodies!r}")
         self.bodies, self.at = tuple(bodies), jnp.asarray(at, float)
@@ -72,7 +75,7 @@ class BallJoint(AbstractJoint):
 
     size: int = eqx.field(static=True, default=3, init=False)
 
-    def residual(self, space, bodies):
+    def residual(self, space: AbstractManifold, bodies: Poses) -> Float[Array, " size"]:
         return self.relative(bodies)[0]
 
 
@@ -102,7 +105,7 @@ class FixedJoint(AbstractJoint):
 
     size: int = eqx.field(static=True, default=6, init=False)
 
-    def residual(self, space, bodies):
+    def residual(self, space: AbstractManifold, bodies: Poses) -> Float[Array, " size"]:
         shift, turn = self.relative(bodies)
         return jnp.concatenate([shift, _sine(turn)])
 
@@ -112,7 +115,7 @@ class AbstractAxialJoint(AbstractJoint):
 
     axis: Float[Array, " 3"]
 
-    def __init__(self, bodies, at=ORIGINS, axis=(0.0, 0.0, 1.0), rotation=None):
+    def __init__(self, bodies: Any, at: Rows = ORIGINS, axis: Row = (0.0, 0.0, 1.0), rotation: Rows | None = None):
         AbstractJoint.__init__(self, bodies, at, rotation)
         self.axis = jnp.asarray(axis, float)
         if self.axis.shape != (3,):
@@ -148,7 +151,7 @@ class Hinge(AbstractAxialJoint):
 
     size: int = eqx.field(static=True, default=5, init=False)
 
-    def residual(self, space, bodies):
+    def residual(self, space: AbstractManifold, bodies: Poses) -> Float[Array, " size"]:
         shift, turn = self.relative(bodies)
         return jnp.concatenate([shift, across(self.axis).astype(turn.dtype) @ turn @ self.axis.astype(turn.dtype)])
 
@@ -182,7 +185,7 @@ class Slider(AbstractAxialJoint):
 
     size: int = eqx.field(static=True, default=5, init=False)
 
-    def residual(self, space, bodies):
+    def residual(self, space: AbstractManifold, bodies: Poses) -> Float[Array, " size"]:
         shift, turn = self.relative(bodies)
         return jnp.concatenate([across(self.axis).astype(turn.dtype) @ shift, _sine(turn)])
 
@@ -196,12 +199,12 @@ def across(axis: Float[Array, " 3"]) -> Float[Array, "2 3"]:
     return jnp.stack([first, jnp.cross(unit, first)])
 
 
-def _pose(poses, body):
+def _pose(poses: Poses, body: int | None) -> tuple[Float[Array, " 3"], Float[Array, "3 3"]]:
     if body is None:
         return jnp.zeros(3, poses.position.dtype), jnp.eye(3, dtype=poses.position.dtype)
     return poses.position[body], poses.rotation[body]
 
 
-def _sine(turn):
+def _sine(turn: Float[Array, "3 3"]) -> Float[Array, " 3"]:
     """The axis of a rotation times the sine of its angle."""
     return SO3().vee((turn - turn.T) / 2)

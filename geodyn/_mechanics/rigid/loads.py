@@ -8,9 +8,10 @@ import jax.numpy as jnp
 from geodyn._engine.jit import as_pytree
 from geodyn._foundations.checks import check_arguments, floats, returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Each, Float, Index, Numbers, Row
+from geodyn._foundations.typing import Array, Each, Float, Index, Number, Numbers, Row, Scalar
+from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._mechanics.elements.abstract import AbstractDissipation, number
-from geodyn._mechanics.elements.poses import AbstractOnBodies
+from geodyn._mechanics.elements.poses import AbstractOnBodies, Poses
 
 
 class Load(AbstractDissipation, AbstractOnBodies):
@@ -62,7 +63,7 @@ class Load(AbstractDissipation, AbstractOnBodies):
             raise ValueError(f"at must be a place [3] in the coordinates of the body, got shape {self.at.shape}")
         self.force, self.torque = _function("force", force), _function("torque", torque)
 
-    def rayleigh(self, space, bodies, rates, t):
+    def rayleigh(self, space: AbstractManifold, bodies: Poses, rates: Poses, t: Number) -> Scalar:
         (b,) = self.bodies
         R, dtype = bodies.rotation[b], bodies.position.dtype
         velocity = rates.position[b] + rates.rotation[b] @ self.at.astype(dtype)
@@ -99,7 +100,7 @@ class RotationalDrag(AbstractDissipation, AbstractOnBodies):
     def __init__(self, coefficient: Each):
         self.coefficient = number("coefficient", coefficient)
 
-    def rayleigh(self, space, bodies, rates):
+    def rayleigh(self, space: AbstractManifold, bodies: Poses, rates: Poses) -> Scalar:
         squares = jnp.sum(bodies.angular_velocity(rates) ** 2, axis=1)
         return 0.5 * jnp.sum(self.coefficient.astype(squares.dtype) * squares)
 
@@ -109,18 +110,18 @@ class Constant(eqx.Module):
 
     value: Float[Array, " 3"]
 
-    def __call__(self, t):
+    def __call__(self, t: Number) -> Float[Array, " 3"]:
         return self.value
 
 
-def _vector(name, function, t):
+def _vector(name: str, function: Callable, t: Number) -> Array:
     value = returned(name, function, t)
     if value.shape != (3,):
         raise ValueError(f"{name} must return a vector [3], got shape {value.shape}")
     return value
 
 
-def _function(name, value):
+def _function(name: str, value: Callable | Numbers) -> Callable:
     if callable(value):
         check_arguments(name, value, "t", named=())
         return as_pytree(value)

@@ -12,7 +12,8 @@ from scipy.spatial import ConvexHull, QhullError
 
 from geodyn._foundations.checks import numbers
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Each, Float, Indices, Number, Numbers
+from geodyn._foundations.typing import Array, Each, Float, Indices, Number, Numbers, Scalar
+from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._mechanics.elements.abstract import index_tuples, number
 from geodyn._mechanics.elements.contact import AbstractFrictionalContact, coefficient
 from geodyn._mechanics.elements.friction import tangential
@@ -129,22 +130,22 @@ class Placed(eqx.Module):
     rotation: Float[Array, "3 3"]
 
     @property
-    def vertices(self):
+    def vertices(self) -> Float[Array, "V 3"]:
         """The vertices [V, 3] in world coordinates."""
         return self.position[None, :] + self.shape.vertices @ self.rotation.T
 
     @property
-    def size(self):
+    def size(self) -> Scalar:
         """The largest distance of a vertex from the centre."""
         return jnp.sqrt(jnp.max(jnp.sum(self.shape.vertices**2, axis=1)))
 
-    def heights(self, x):
+    def heights(self, x: Float[Array, "W 3"]) -> tuple[Float[Array, "W F"], Float[Array, "F 3"]]:
         """(the heights [V, F] of points x[V, 3] above the planes of the faces, the outward normals [F, 3])."""
         normals = self.shape.normals @ self.rotation.T
         return (x - self.position[None, :]) @ normals.T - self.shape.offsets[None, :], normals
 
     @property
-    def ends(self):
+    def ends(self) -> tuple[Float[Array, "E 3"], Float[Array, "E 3"]]:
         """Starts and directions [E, 3] of the edges in world coordinates."""
         first, second = (self.vertices[np.array(self.shape.edges)[:, i]] for i in (0, 1))
         return first, second - first
@@ -175,12 +176,20 @@ def edges_on_edges(a: Placed, b: Placed) -> Touching:
     return jax.vmap(lambda *edges: _edge_on_edge(a, b, apart, *edges))(start, along, other, across)
 
 
-def face_separation(a: Placed, b: Placed):
+def face_separation(a: Placed, b: Placed) -> Scalar:
     """The height of the lowest vertex of a above a face of b, for the face where it is largest."""
     return jnp.max(jnp.min(b.heights(a.vertices)[0], axis=0))
 
 
-def _edge_on_edge(a, b, apart, start, along, other, across):
+def _edge_on_edge(
+    a: Placed,
+    b: Placed,
+    apart: Scalar,
+    start: Float[Array, " 3"],
+    along: Float[Array, " 3"],
+    other: Float[Array, " 3"],
+    across: Float[Array, " 3"],
+) -> Touching:
     size, normal, between = a.size + b.size, jnp.cross(along, across), other - start
     square = normal @ normal
     crossing = square > MARGIN**2 * (along @ along) * (across @ across)
@@ -262,14 +271,14 @@ class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
             found += [(j, i, vertices_on_face(a, b)), (i, j, vertices_on_face(b, a)), (i, j, edges_on_edges(a, b))]
         return found
 
-    def gap(self, space, bodies):
+    def gap(self, space: AbstractManifold, bodies: Poses) -> Float[Array, " c"]:
         return jnp.concatenate([touch.gap for *_, touch in self.touching(bodies)])
 
-    def slip(self, space, bodies, rates):
-        def at(body, x):
+    def slip(self, space: AbstractManifold, bodies: Poses, rates: Poses) -> Float[Array, "c s"]:
+        def at(body: int, x: Float[Array, " 3"]) -> Float[Array, " 3"]:
             return rates.position[body] + rates.rotation[body] @ bodies.rotation[body].T @ (x - bodies.position[body])
 
-        def one(i, j, touch):
+        def one(i: int, j: int, touch: Touching) -> Float[Array, "c s"]:
             relative = jax.vmap(lambda x: at(j, x) - at(i, x))(touch.place)
             return jax.vmap(lambda x, n, u: tangential(space, x, n, u))(touch.place, touch.normal, relative)
 

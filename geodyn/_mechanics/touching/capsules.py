@@ -5,8 +5,9 @@ import jax
 import numpy as np
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Each, Float, Indices, Number
+from geodyn._foundations.typing import Array, Bool, Count, Each, Float, Indices, Number, Scalar
 from geodyn._geometry.geodesics.relaxation import Effort
+from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._mechanics.elements.abstract import Tuples, index_tuples, number, one_each, path_effort
 from geodyn._mechanics.elements.contact import AbstractFrictionalContact, brought_near, coefficient, is_elastic
 from geodyn._mechanics.elements.friction import slip_of_pair
@@ -89,18 +90,24 @@ class Capsules(AbstractFrictionalContact):
         self.pairs = pairs_of("Capsules", "segment", self.segments, pairs)
         self.effort = path_effort(nodes, tolerance)
 
-    def gap(self, space, x):
+    def gap(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " c"]:
         reach = self._reach(x)
         return least_distances(space, x[self._ends(x)], reach, self.effort) - reach
 
-    def slip(self, space, x, v):
+    def slip(self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]) -> Float[Array, "c s"]:
         reach = self._reach(x)
         ends = x[self._ends(x)]
         pairs = space, ends, reach, self.effort
         far = jax.lax.stop_gradient(least_distances(*pairs) > 2 * reach)
         at = nearest_places(*pairs)
 
-        def slip(ends, rates, at, far, reach) -> Float[Array, " s"]:
+        def slip(
+            ends: Float[Array, "4 n"],
+            rates: Float[Array, "4 n"],
+            at: Float[Array, "2"],
+            far: Bool[Array, ""],
+            reach: Scalar,
+        ) -> Float[Array, " s"]:
             def points(ends: Float[Array, "4 n"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
                 return segment_of(space, *ends[:2]).at(at[0]), segment_of(space, *ends[2:]).at(at[1])
 

@@ -103,10 +103,10 @@ class Hulls(AbstractFrictionalContact):
         self.friction = coefficient(friction)
         self.pairs = pairs_of("Hulls", "body", self.bodies, pairs)
 
-    def gap(self, space, x):
+    def gap(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " c"]:
         return self._in_order([gaps_of_hulls(space, x[a], x[b]) for a, b in self._alike(space, x)])
 
-    def slip(self, space, x, v):
+    def slip(self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]) -> Float[Array, "c s"]:
         return self._in_order([slips_of_hulls(space, x[a], x[b], v[a], v[b]) for a, b in self._alike(space, x)])
 
     def _alike(self, space: AbstractManifold, x: Float[Array, "N n"]) -> list[list[np.ndarray]]:
@@ -175,7 +175,13 @@ def _gap(space: AbstractConstantCurvature, first: Float[Array, "A n"], second: F
     return jnp.where(is_none, -1, 2 * arc(height))
 
 
-def _slip(space: AbstractConstantCurvature, first, second, u, w) -> Float[Array, " s"]:
+def _slip(
+    space: AbstractConstantCurvature,
+    first: Float[Array, "A n"],
+    second: Float[Array, "B n"],
+    u: Float[Array, "A n"],
+    w: Float[Array, "B n"],
+) -> Float[Array, " s"]:
     """With the sums P = Σ λX of points of each hull that are the same where they touch: the relative velocity of these
     places, without its part along P and along the normal. Times 2/Σ λ, the rate at which the gap grows with it."""
     curvature = space.chart.curvature
@@ -209,7 +215,9 @@ def _size(curvature: int, P: Float[Array, " D"]) -> Scalar:
     return jnp.sqrt(jnp.where(square > 0, square, 1))
 
 
-def _embedded(space, first: Float[Array, "A n"], second: Float[Array, "B n"]) -> Float[Array, "P D"]:
+def _embedded(
+    space: AbstractConstantCurvature, first: Float[Array, "A n"], second: Float[Array, "B n"]
+) -> Float[Array, "P D"]:
     """The points of both hulls in the embedding, times −1 for the first, as (w, X')."""
     curvature = space.chart.curvature
     x = jnp.concatenate([first, second])

@@ -142,10 +142,10 @@ class OfEdges(AbstractTouch):
     curvature: int = eqx.field(static=True)
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype:
         return self.squares.dtype
 
-    def half_square(self, at):
+    def half_square(self, at: Float[Array, "2"]) -> Scalar:
         s, t = at
         chords = self.squares * jax.vmap(lambda square: sine_ratio(self.curvature, square / 4))(self.squares) ** 2
         first = self._weights(s, self.squares[0])
@@ -157,7 +157,7 @@ class OfEdges(AbstractTouch):
         hav = jnp.maximum(square / 4, 0)
         return squared_arc(self.curvature, hav, 1 - self.curvature * hav) / 2
 
-    def distance(self, at):
+    def distance(self, at: Float[Array, "2"]) -> Scalar:
         return safe_sqrt(2 * self.half_square(at))
 
     def _weights(self, s: Scalar, square: Scalar) -> Float[Array, "2"]:
@@ -177,13 +177,13 @@ class OfFactors(AbstractTouch):
     b: AbstractTouch
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype:
         return self.a.dtype
 
-    def half_square(self, at):
+    def half_square(self, at: Float[Array, "2"]) -> Scalar:
         return self.a.half_square(at) + self.b.half_square(at)
 
-    def distance(self, at):
+    def distance(self, at: Float[Array, "2"]) -> Scalar:
         return safe_sqrt(2 * self.half_square(at))
 
 
@@ -198,14 +198,14 @@ class OfPaths(AbstractTouch):
     effort: Effort
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype:
         return self.reach.dtype
 
-    def half_square(self, at):
+    def half_square(self, at: Float[Array, "2"]) -> Scalar:
         s, t = at
         return half_square(self.space, self.first.at(s), self.second.at(t), self.effort._replace(far=True))
 
-    def distance(self, at):
+    def distance(self, at: Float[Array, "2"]) -> Scalar:
         s, t = at
         return distance_or_far(self.space, self.first.at(s), self.second.at(t), self.effort, self.reach)
 
@@ -222,14 +222,14 @@ def _of_paths(space: AbstractManifold, ends: Float[Array, "4 n"], reach: Scalar,
 
 
 @touch_of.register
-def _(space: AbstractConstantCurvature, ends, reach, effort):
+def _(space: AbstractConstantCurvature, ends: Float[Array, "4 n"], reach: Scalar, effort: Effort) -> AbstractTouch:
     i, j = EDGES.T
     squares = jax.vmap(space.squared_distance)(ends[i], ends[j])
     return OfEdges(squares, space.chart.curvature)
 
 
 @touch_of.register
-def _(space: Product, ends, reach, effort):
+def _(space: Product, ends: Float[Array, "4 n"], reach: Scalar, effort: Effort) -> AbstractTouch:
     if is_solved(space):
         return _of_paths(space, ends, reach, effort)
     of_a, of_b = jax.vmap(space.split)(ends)
