@@ -85,7 +85,7 @@ class RESULTS(enum.IntEnum):
             "the limit of iterations was reached before the KKT residual fell below the tolerance",
             "no step along the search direction lowers the merit function",
             "the objective or a constraint is not finite",
-            "Wong's equations were solved, but too few harmonics= and steps= leave a KKT residual beyond tolerance=",
+            "a stroke was found, but too few harmonics= and steps= leave its own equations unsolved beyond a tolerance",
             "converged on the steps of the search, but the stroke leads elsewhere on twice as many",
             "the parameter reached an end of the interval",
             "no larger displacement is possible: dE/dD is infinite",

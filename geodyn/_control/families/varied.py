@@ -53,5 +53,5 @@ class VariedProblem(eqx.Module):
         def along(points: Float[Array, "Q n"]) -> Float[Array, "Q w"]:
             return jnp.concatenate([points, jnp.tile(theta, (points.shape[0], 1))], axis=1)
 
-        energy, g, _ = self.problem.outcome(x, lambda points: pointwise(local)(along(points)))
+        energy, g, _, _ = self.problem.outcome(x, lambda points: pointwise(local)(along(points)))
         return energy, g

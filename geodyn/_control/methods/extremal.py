@@ -166,7 +166,7 @@ def _elements(
     ends = np.interp(np.arange(parts * intervals + 1) / parts, np.arange(len(knots)), knots)
     lengths = np.diff(ends)
     nodes = jnp.asarray((ends[:-1, None] + lengths[:, None] * NODES).ravel(), float)
-    _, _, velocities = problem.along(stroke, nodes, pointwise(problem.local))
+    velocities = problem.along(stroke, nodes, pointwise(problem.local)).velocities
     group = problem.swimmer.group
     path = magnus(group, velocities, jnp.asarray(lengths, nodes.dtype))[parts - 1 :: parts]
     start = group.identity().astype(path.dtype)[None]

@@ -75,7 +75,8 @@ class OptimalStroke(AbstractOutcome):
     Further properties are `second_order`, the smallest eigenvalue of the second variation at fixed displacement,
     positive at a minimum; `second_variation`, that eigenvalue and the number of flat directions; `wong_residual`, the
     largest defect of Wong's equations along the stroke, away from bounds, over the largest force, which says how well
-    the coefficients resolve the stroke; and `stats`, the numbers of `iterations` and of `flat` directions, those of
+    the coefficients resolve the stroke (where hinges are passive it is the largest force that is left over at these,
+    over their drag); and `stats`, the numbers of `iterations` and of `flat` directions, those of
     symmetries such as a shift of time. What takes long (`wong_residual`, `second_variation`) is computed when it is
     first asked for.
 
@@ -101,6 +102,7 @@ class OptimalStroke(AbstractOutcome):
         result: how the search ended, a member of `gd.RESULTS`.
         iterations: number of iterations.
         evidence: what the evidence is computed from.
+        period: how long the stroke takes, where springs move some of the shapes; else None.
 
     Example:
         The isoperimetric problem: the energy 4π D of the displacement D is least for a circle.
@@ -129,6 +131,7 @@ class OptimalStroke(AbstractOutcome):
     result: Int[Array, ""]
     iterations: Int[Array, ""]
     evidence: Evidence | dict[str, Array]
+    period: Scalar | None = None
 
     @when_asked_for
     def wong_residual(self) -> Scalar:

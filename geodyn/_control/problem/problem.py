@@ -19,8 +19,16 @@ from geodyn._locomotion.connections.force_balance import AbstractForceBalance, m
 from geodyn._locomotion.motion import costs
 from geodyn._locomotion.motion.costs import Costly, Density, is_energy
 from geodyn._locomotion.motion.holonomy import gauss_times, magnus, mean, step_ends
+from geodyn._locomotion.motion.passive import AbstractPassiveSwimmer, unbalanced_forces
 from geodyn._locomotion.strokes.pieces import SequenceStroke
-from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, OpenStroke, Stroke, shape_and_rate
+from geodyn._locomotion.strokes.stroke import (
+    FourierStroke,
+    LegendreStroke,
+    OpenStroke,
+    Stroke,
+    legendre,
+    shape_and_rate,
+)
 
 # A function of one point of a stroke, mapped over all of them.
 AtPoints = Callable[[Float[Array, "Q s"]], Array]
@@ -33,6 +41,24 @@ class Between(NamedTuple):
     coefficients: Float[Array, "N m K"]
 
 
+class Passing(NamedTuple):
+    """What a stroke passes at some times: its states (r, r'), the densities of the cost, by default the power, the body
+    velocities, and the forces that are left over at the hinges without a motor."""
+
+    states: Float[Array, "Q s"]
+    powers: Float[Array, " Q"]
+    velocities: Float[Array, "Q k"]
+    unbalanced: Float[Array, "Q h"]
+
+
+class Springs(NamedTuple):
+    """That the shapes of hinges without a motor move by themselves: how long the stroke takes, and the size of the
+    forces there, as a unit."""
+
+    period: Scalar
+    force: Scalar
+
+
 class StrokeProblem(eqx.Module):
     """Minimal energy at a given holonomy, as `minimise` takes it: scaled f, c, h of the coefficients of a stroke.
 
@@ -43,7 +69,7 @@ class StrokeProblem(eqx.Module):
     power by default. `bounds` are those of the components `bounded` of (r, r'); if there are any, a `clock` (see
     `clock_of`) fixes the phase. `obstacles(g, r)` is at least 0 where the body may be; it is asked at the end of each
     step. If the holonomy shall be a pose, `back` is the inverse of that, and the displacement its logarithm, whose
-    angles jump.
+    angles jump. With `springs` no force may be left over at the hinges of a body that has no motors there.
 
     If the holonomy does not depend on where the stroke starts, the optimal stroke is smooth, and x is a FourierStroke.
     Otherwise the optimal stroke has a corner at its start, since `p = G r' + Aᵀμ` is periodic but the charge μ is not,
@@ -64,6 +90,7 @@ class StrokeProblem(eqx.Module):
     sized: bool = eqx.field(static=True, default=False)
     obstacles: Callable[[Float[Array, "d d"], Float[Array, " m"]], Float[Array, "..."]] | None = None
     back: Float[Array, "d d"] | None = None
+    springs: Springs | None = None
 
     def stroke(self, x: PyTree) -> FourierStroke | LegendreStroke | OpenStroke | SequenceStroke:
         """The stroke of the unknowns x."""
@@ -75,17 +102,34 @@ class StrokeProblem(eqx.Module):
         return LegendreStroke(self.base, x) if self.end is None else OpenStroke(self.base, end, x)
 
     def __call__(self, x: PyTree) -> tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]:
-        energy, g, gaps = self.outcome(x, pointwise(self.local))
-        return energy / self.energy, self.held(x, g), gaps
+        return self._scaled(x, pointwise(self.local))
 
     def plain(self, x: PyTree) -> tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]:
         """(f, c, h) as by `__call__`, but differentiable with respect to the numbers in the problem as well."""
-        energy, g, gaps = self.outcome(x, partial(native_rows, self.local))
-        return energy / self.energy, self.held(x, g), gaps
+        return self._scaled(x, partial(native_rows, self.local))
 
-    def held(self, x: PyTree, g: Float[Array, "d d"]) -> Float[Array, " p"]:
-        """The equality constraints c, from the unknowns x and their holonomy g: `miss`, and `late`."""
-        return jnp.concatenate([self.miss(g), self.late(x)])
+    def _scaled(self, x: PyTree, local: AtPoints) -> tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]:
+        energy, g, gaps, unbalanced = self.outcome(x, local)
+        held = jnp.concatenate([self.miss(g), self.late(x), self.balance(x, unbalanced)])
+        return energy / self.energy, held, gaps
+
+    def balance(self, x: PyTree, unbalanced: Float[Array, "Q h"]) -> Float[Array, " b"]:
+        """The forces at the nodes that are left over at hinges without a motor, by their `modes`."""
+        return jnp.ravel(self.modes(x) @ unbalanced)
+
+    def modes(self, x: PyTree) -> Float[Array, "B Q"]:
+        """The weights with which what the nodes have left over is added up: as many sums as a shape variable has
+        coefficients, of trigonometric functions or polynomials."""
+        times = gauss_times(self.steps)
+        shares = jax.grad(mean)(jnp.zeros_like(times))
+        if self.springs is None:
+            return jnp.zeros((0, times.size))
+        if isinstance(x, FourierStroke):
+            angles = 2 * jnp.pi * jnp.arange(1, x.cosine.shape[1] + 1)[:, None] * times[None]
+            waves = jnp.concatenate([jnp.ones_like(times)[None], jnp.cos(angles), jnp.sin(angles)])
+        else:
+            waves = legendre(2 * times - 1, 1 + x.coefficients.shape[1])
+        return waves * shares[None] / self.springs.force
 
     def late(self, x: PyTree) -> Float[Array, " l"]:
         """The shift of time against the initial stroke [1]; empty without a clock."""
@@ -96,16 +140,19 @@ class StrokeProblem(eqx.Module):
             return jnp.mean(jnp.sum(jax.vmap(self.clock)(times) * jax.vmap(x)(times), axis=1))[None]
         return (jnp.sum(self.clock.cosine * x.cosine) + jnp.sum(self.clock.sine * x.sine))[None]
 
-    def outcome(self, x: PyTree, local: AtPoints) -> tuple[Scalar, Float[Array, "d d"], Float[Array, " q"]]:
-        """Energy, holonomy and gaps of the stroke of x. The argument is the method `local`, mapped over all points."""
+    def outcome(
+        self, x: PyTree, local: AtPoints
+    ) -> tuple[Scalar, Float[Array, "d d"], Float[Array, " q"], Float[Array, "Q h"]]:
+        """Energy, holonomy and gaps of the stroke of x, and the unbalanced forces at the nodes. The argument is the
+        method `local`, mapped over all points."""
         stroke = self.stroke(x)
-        states, powers, velocities = self.along(stroke, gauss_times(self.steps), local)
-        poses = magnus(self.swimmer.group, velocities)
-        gaps: Float[Array, " b"] = jax.vmap(self.gaps)(states).ravel()
+        passing = self.along(stroke, gauss_times(self.steps), local)
+        poses = magnus(self.swimmer.group, passing.velocities)
+        gaps: Float[Array, " b"] = jax.vmap(self.gaps)(passing.states).ravel()
         if self.obstacles is not None:
             shapes = jax.vmap(stroke)(step_ends(self.steps)[1:])
             gaps = jnp.append(gaps, jax.vmap(self.clearance)(poses, shapes))
-        return mean(powers), poses[-1], gaps
+        return mean(passing.powers), poses[-1], gaps, passing.unbalanced
 
     def clearance(self, g: Float[Array, "d d"], r: Float[Array, " m"]) -> Float[Array, " q"]:
         """The gaps to obstacles at a pose and a shape; empty where there are none."""
@@ -113,26 +160,27 @@ class StrokeProblem(eqx.Module):
             return jnp.zeros(0, r.dtype)
         return jnp.ravel(self.obstacles(g, r))
 
-    def along(
-        self, stroke: Stroke, times: Float[Array, " Q"], local: AtPoints
-    ) -> tuple[Float[Array, "Q s"], Float[Array, " Q"], Float[Array, "Q k"]]:
-        """States (r, r') [Q, 2m], densities of the cost [Q] (by default the power) and body velocities [Q, k] at the
-        times [Q]."""
+    def along(self, stroke: Stroke, times: Float[Array, " Q"], local: AtPoints) -> Passing:
+        """What the stroke passes at the times [Q]."""
         shapes, rates = jax.vmap(lambda t: shape_and_rate(stroke, t))(times)
         states = jnp.concatenate([shapes, rates], axis=1)
+        k = self.swimmer.group.dim
         if not self.is_quadratic:
             values = local(states)
-            return states, values[:, 0], -values[:, 1:]
+            return Passing(states, values[:, 0], -values[:, 1 : 1 + k], values[:, 1 + k :])
         forces = jnp.sum(local(shapes) * rates[:, None], axis=2)  # (A r', G r')
-        k = self.swimmer.group.dim
-        return states, jnp.sum(forces[:, k:] * rates, axis=1), -forces[:, :k]
+        return Passing(states, jnp.sum(forces[:, k:] * rates, axis=1), -forces[:, :k], jnp.zeros((times.size, 0)))
 
     def local(self, point: Float[Array, " _"]) -> Array:
         """The values of the swimmer at a point of a stroke: (A, G) [k + m, m] at r if the problem is quadratic, else
-        the density and −ξ [1 + k] at (r, r')."""
+        the density and −ξ [1 + k] at (r, r'), and the unbalanced forces."""
         if self.is_quadratic:
             return jnp.concatenate(reduction(metric_of(self.swimmer), point))
         r, rdot = jnp.split(point, 2)
+        if self.springs is not None:
+            xi = -self.swimmer.velocity(r, rdot)
+            left = unbalanced_forces(self.swimmer, self.springs.period, r, rdot)
+            return jnp.concatenate([self.density(self.swimmer, r, rdot)[None], xi, left])
         if is_energy(self.density) and isinstance(self.swimmer, AbstractForceBalance):
             xi, power = velocity_and_power(self.swimmer, r, rdot)  # One balance of forces for both.
             return jnp.append(power, -xi)
@@ -148,7 +196,8 @@ class StrokeProblem(eqx.Module):
     @property
     def is_quadratic(self) -> bool:
         """Whether the cost is the energy of a body with a metric, so that only A and G are asked of it."""
-        return is_energy(self.density) and isinstance(self.swimmer, AbstractInvariantMetric)
+        has_metric = isinstance(self.swimmer, AbstractInvariantMetric)
+        return is_energy(self.density) and has_metric and self.springs is None
 
     def charge(self, multipliers: Float[Array, " p"], g: Float[Array, "d d"]) -> Float[Array, " k"]:
         """The charge μ₀ of Wong's equations from the multipliers, of which those of `miss` are the first, at the
@@ -200,6 +249,18 @@ class StrokeProblem(eqx.Module):
         return group.log(group.compose(self.back, g)) / jnp.linalg.norm(self.displacement)
 
 
+@for_one_run
+def springs_of(swimmer: AbstractPassiveSwimmer, period: Scalar, stroke: FourierStroke | LegendreStroke) -> Springs:
+    """The `Springs` of a search that begins at a stroke: the unit is the mean drag at the hinges along that."""
+
+    def drag(t: Scalar) -> Float[Array, " p"]:
+        r, rdot = shape_and_rate(stroke, t)
+        return (reduction(swimmer, r)[1] @ rdot)[np.array(swimmer.hinges)] / period
+
+    mean_square = jnp.mean(jax.vmap(drag)(gauss_times(32)) ** 2)
+    return Springs(period, jax.lax.stop_gradient(jnp.sqrt(mean_square)))
+
+
 def clock_of(stroke: PyTree, bounded: tuple[int, ...]) -> FourierStroke | None:
     """For a problem with bounds, the coefficients with which `StrokeProblem.late` measures the phase of a stroke; else
     None. Bounds are enforced at the quadrature nodes only: with a free phase the search would not settle, since it
@@ -234,8 +295,10 @@ def without_derivatives(tree: PyTree) -> Any:
 def outcome(problem: StrokeProblem, x: PyTree, multipliers: Float[Array, " p"]) -> dict:
     """The fields of OptimalStroke for the unknowns x and the multipliers of `miss`, by a quadrature with twice the
     steps."""
-    stroke, (states, powers, elements) = problem.stroke(x), _on_twice_the_steps(problem, x)
-    energy, end = mean(powers), elements[-1]
+    stroke = problem.stroke(x)
+    passing, elements = _on_twice_the_steps(problem, x)
+    energy = mean(passing.powers)
+    end = elements[-1]
     prices = problem.energy / jnp.linalg.norm(problem.displacement) * multipliers[: problem.asked().size]
     return {
         "stroke": stroke,
@@ -243,26 +306,28 @@ def outcome(problem: StrokeProblem, x: PyTree, multipliers: Float[Array, " p"]) 
         "displacement": problem.reached(problem.swimmer.group.log(end)),
         "charge": problem.charge(multipliers, end),
         "multiplier": problem.of_components(prices),
-        "room": jnp.min(jax.vmap(problem.gaps)(states), initial=jnp.inf),
-        "power_variation": jnp.max(jnp.abs(powers / energy - 1)),
+        "room": jnp.min(jax.vmap(problem.gaps)(passing.states), initial=jnp.inf),
+        "power_variation": jnp.max(jnp.abs(passing.powers / energy - 1)),
     }
 
 
-def _on_twice_the_steps(
-    problem: StrokeProblem, x: PyTree
-) -> tuple[Float[Array, "Q s"], Float[Array, " Q"], Float[Array, "S d d"]]:
-    """(states, powers, group elements after each step), by a quadrature with twice the steps."""
+def _on_twice_the_steps(problem: StrokeProblem, x: PyTree) -> tuple[Passing, Float[Array, "S d d"]]:
+    """(what the stroke passes, the group elements after each step), by a quadrature with twice the steps."""
     times = gauss_times(2 * problem.steps)
-    states, powers, velocities = problem.along(problem.stroke(x), times, partial(native_rows, problem.local))
-    return states, powers, magnus(problem.swimmer.group, velocities)
+    passing = problem.along(problem.stroke(x), times, partial(native_rows, problem.local))
+    return passing, magnus(problem.swimmer.group, passing.velocities)
 
 
 @for_one_run
 def wong_residual(problem: StrokeProblem, x: PyTree, charge: Float[Array, " k"]) -> Scalar:
     """The largest defect of Wong's equations along the stroke of the unknowns x, relative to the largest force. It is
-    evaluated at the ends of twice as many steps, where no bound is active."""
+    evaluated at the ends of twice as many steps, where no bound is active. For a body with passive hinges, which move
+    by other equations, it is the largest force that is left over at these, at the nodes of twice as many steps."""
     problem, x, charge = without_derivatives((problem, x, charge))
-    return _wong_residual(problem, problem.stroke(x), charge, _on_twice_the_steps(problem, x)[2])
+    passing, elements = _on_twice_the_steps(problem, x)
+    if problem.springs is not None:
+        return jnp.max(jnp.abs(passing.unbalanced)) / problem.springs.force
+    return _wong_residual(problem, problem.stroke(x), charge, elements)
 
 
 def _wong_residual(

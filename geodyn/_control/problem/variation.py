@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from geodyn._control.problem.minimise import null_space
@@ -30,8 +31,9 @@ from geodyn._locomotion.strokes.stroke import shape_and_rate
 
 
 class AtNodes(NamedTuple):
-    """The density of the cost, by default the power, and the body velocity at every node; their derivatives by the
-    state (r, r'); and `bend`, which makes the weighted second derivatives [Q, s, s] from weights [Q, d]."""
+    """The density of the cost, by default the power, the body velocity, and the unbalanced forces at every node; their
+    derivatives by the state (r, r'); and `bend`, which makes the weighted second derivatives [Q, s, s] from weights [Q,
+    d]."""
 
     values: Float[Array, "Q d"]
     slopes: Float[Array, "Q d s"]
@@ -106,16 +108,24 @@ def variations(
     nodes = _at_nodes(problem, states)
     change = _pull(nodes.slopes, basis)
     powers = nodes.values[:, 0]
-    xi = nodes.values[:, 1:]
+    k = problem.swimmer.group.dim
+    xi = nodes.values[:, 1 : 1 + k]
     shares = jax.grad(mean)(powers) / problem.energy
-    poses = _of_poses(problem, x, xi, change[:, 1:], weights, late.size + gaps.size)
-    bent = nodes.bend(jnp.concatenate([weights[0] * shares[:, None], poses.prices], axis=1))
+    modes = problem.modes(x)
+    unbalanced = nodes.values[:, 1 + k :]
+    balance = jnp.ravel(modes @ unbalanced)
+    dbalance = jnp.tensordot(modes, change[:, 1 + k :], 1).reshape(balance.size, flat.size)
+    poses = _of_poses(problem, x, xi, change[:, 1 : 1 + k], weights, late.size + balance.size + gaps.size)
+    before = 1 + poses.miss.size + late.size
+    of_balance = weights[before : before + balance.size].reshape(modes.shape[0], unbalanced.shape[1])
+    prices = [weights[0] * shares[:, None], poses.prices, modes.T @ of_balance]
+    bent = nodes.bend(jnp.concatenate(prices, axis=1))
 
     cost = (shares @ powers)[None]
     dcost = (shares @ change[:, 0])[None]
-    values = jnp.concatenate([cost, poses.miss, late, gaps.ravel(), poses.gaps])
+    values = jnp.concatenate([cost, poses.miss, late, balance, gaps.ravel(), poses.gaps])
     of_gaps = _pull(dgaps, basis).reshape(gaps.size, flat.size)
-    jacobian = jnp.concatenate([dcost, poses.dmiss, dlate, of_gaps, poses.dgaps])
+    jacobian = jnp.concatenate([dcost, poses.dmiss, dlate, dbalance, of_gaps, poses.dgaps])
     return values, jacobian, _sum_of_products(basis, _pull(bent, basis)) + poses.hessian
 
 
@@ -176,10 +186,11 @@ def _at_nodes(problem: StrokeProblem, states: Float[Array, "Q s"]) -> AtNodes:
     if problem.is_quadratic:
         return _with_power(problem, states)
     k = problem.swimmer.group.dim
-    # `local` gives −ξ.
-    signs = jnp.where(jnp.arange(1 + k) == 0, 1.0, -1.0).astype(states.dtype)
 
+    # `local` gives −ξ.
     def with_signs(x: Float[Array, "Q d ..."]) -> Float[Array, "Q d ..."]:
+        row = np.arange(x.shape[1])
+        signs = jnp.asarray(np.where((row >= 1) & (row <= k), -1.0, 1.0), x.dtype)
         return x * signs.reshape(-1, *[1] * (x.ndim - 2))[None]
 
     values, slopes, second = map(with_signs, native_rows(jet(problem.local, 2), states))

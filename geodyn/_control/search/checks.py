@@ -12,11 +12,12 @@ from jax.core import Tracer
 
 from geodyn._control.methods.method import AbstractStrokeMethod, Direct
 from geodyn._engine.jit import jit
-from geodyn._foundations.typing import Array, ArrayLike, Float, PyTree
+from geodyn._foundations.typing import Array, ArrayLike, Float, PyTree, Scalar
 from geodyn._locomotion.connections.connection import AbstractLinkSwimmer, shape_metric
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance, metric_of
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.costs import Costly, is_energy, length, value_of
+from geodyn._locomotion.motion.passive import AbstractPassiveSwimmer
 from geodyn._locomotion.strokes.stroke import Stroke, check_closed, floating
 
 
@@ -245,3 +246,27 @@ def check_kinds(swimmer: Any, method: Any, density: Any) -> None:
             f"optimal_stroke: {method.harmonics} harmonics and {method.steps} steps of the method: want at least 1, and"
             " two steps for each; six are well resolved."
         )
+
+
+def checked_period(swimmer: AbstractLocomotion, period: Any, base: Any, ends: Any, method: Any) -> Scalar | None:
+    """How long a stroke takes, as a number; None where all shapes are driven. ValueError for a body without passive
+    hinges, and for what these leave no room for."""
+    if period is None:
+        return None
+    name = type(swimmer).__name__
+    if not isinstance(swimmer, AbstractPassiveSwimmer):
+        raise ValueError(
+            f"optimal_stroke: period is how long a stroke takes of a body with passive hinges, and {name} has none:"
+            " leave it out, or take gd.swimmers.Passive(body, hinges, stiffness)."
+        )
+    value = numbers(period)
+    if value.shape != () or (known(value) and not (np.isfinite(value) and value > 0)):
+        raise ValueError(f"optimal_stroke: period must be a positive number, got {period}.")
+    if base is not None or ends is not None:
+        raise ValueError(
+            f"optimal_stroke: base and ends hold all shapes of {name}, of which springs move those of the hinges"
+            f" {swimmer.hinges}: leave them out, or leave period= out to drive all shapes."
+        )
+    if not isinstance(method, Direct):
+        raise ValueError(f"optimal_stroke: method must be gd.Direct(…) with period=, got {type(method).__name__}.")
+    return value

@@ -61,7 +61,9 @@ def failure(
             " strokes need not be best: compare strokes by gd.holonomy and gd.cost"
         )
     else:
-        reason = _singular(optimum) or _flat(optimum) or _reach(problem, start, method, search)
+        reason = _singular(optimum) or _flat(optimum)
+        if problem.springs is None:
+            reason = reason or _reach(problem, start, method, search)
     more = "more max_iterations= of the method, " if optimum.result == RESULTS.too_many_iterations else ""
     ended = RESULTS(int(optimum.result)).message
     message = (

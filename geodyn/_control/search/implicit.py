@@ -119,7 +119,7 @@ def sensitivity(optimum: OptimalStroke, *, steps: Count = 128) -> Costly:
         where the search for the optimum failed inside jit.
 
     Raises:
-        ValueError: for the result of a search that failed.
+        ValueError: for the result of a search that failed, and for a stroke with passive hinges.
 
     Example:
         The energy is proportional to the drag per length, so that its derivative at the drag 1 is the energy.
@@ -129,6 +129,11 @@ def sensitivity(optimum: OptimalStroke, *, steps: Count = 128) -> Costly:
         >>> print(f"{gd.design.sensitivity(best).drag:.6f} {best.cost:.6f}")
         2.230128 2.230128
     """
+    if optimum.period is not None:
+        raise ValueError(
+            "sensitivity: optimum must be a stroke all of whose shapes are driven, but springs move some of this one;"
+            " take jax.grad of gd.optimal_stroke(…).cost."
+        )
     good = optimum.successful
     if not isinstance(good, Tracer) and not np.all(good):
         ended = RESULTS(int(optimum.result)).message

@@ -10,7 +10,14 @@ import numpy as np
 from geodyn._control.methods.method import AbstractStrokeMethod, Direct
 from geodyn._control.problem.minimise import Minimum, Progress
 from geodyn._control.problem.optimum import Evidence, OptimalStroke
-from geodyn._control.problem.problem import StrokeProblem, clock_of, outcome, without_derivatives
+from geodyn._control.problem.problem import (
+    StrokeProblem,
+    clock_of,
+    outcome,
+    springs_of,
+    without_derivatives,
+    wong_residual,
+)
 from geodyn._control.search.checks import (
     check_count,
     check_density,
@@ -21,6 +28,7 @@ from geodyn._control.search.checks import (
     check_places,
     checked_displacement,
     checked_limits,
+    checked_period,
     checked_shape,
     known,
     numbers,
@@ -51,6 +59,10 @@ STEADY = 0.05
 """The largest relative deviation of the power from its mean that a few harmonics may leave at a smooth optimum."""
 
 
+UNRESOLVED = 0.1
+"""The largest force, over that of the drag, that too few harmonics may leave over at a hinge without a motor."""
+
+
 class Wanted(NamedTuple):
     """What `optimal_stroke` is asked for, after the checks of its arguments. A `guess` is a stroke here, None if none
     is given; the `centre` is then the shape to start around. `base` and `end` are the first and the last shape."""
@@ -77,10 +89,12 @@ def stroke_problem(
     ends: Any,
     density: Any,
     rates: Any = None,
+    period: Any = None,
 ) -> tuple[StrokeProblem, PyTree]:
     """(the problem that the arguments of `optimal_stroke` pose, the unknowns to start from)."""
     check_kinds(swimmer, method, density)
     wanted = _checked_arguments(swimmer, guess, displacement, bounds, base, ends, density, rates)
+    period = checked_period(swimmer, period, base, ends, method)
     x, size = _first_unknowns(wanted, _first_stroke(wanted), method)
     steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
     problem = StrokeProblem(
@@ -95,6 +109,7 @@ def stroke_problem(
         density=density,
         clock=clock_of(x, wanted.bounded),
         free=wanted.free,
+        springs=None if period is None else springs_of(swimmer, period, x),
     )
     return problem, x
 
@@ -237,6 +252,9 @@ def optimum_of(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalSt
     result = jnp.where(found.successful & ~there, RESULTS.astray, found.result)
     unsteady = values["power_variation"] > STEADY
     result = jnp.where((result == RESULTS.successful) & problem.is_steady & unsteady, RESULTS.has_corners, result)
+    if problem.springs is not None:
+        unresolved = wong_residual(problem, found.x, values["charge"]) > UNRESOLVED
+        result = jnp.where((result == RESULTS.successful) & unresolved, RESULTS.too_few_harmonics, result)
     good, x, hessian = result == RESULTS.successful, found.x, found.hessian
     if not known(good):
         claims = {name: values[name] for name in ("cost", "multiplier", "charge")}
@@ -250,6 +268,7 @@ def optimum_of(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalSt
         result=result,
         iterations=found.iterations.astype(int),
         evidence=Evidence(problem, x, hessian, found.jacobian),
+        period=None if problem.springs is None else problem.springs.period,
         **no_derivative_where(~good, values, problem),
     )
 
@@ -265,6 +284,7 @@ def optimal_stroke(
     base: Vector | None = None,
     ends: tuple[Vector, Vector] | None = None,
     rates: Vector | None = None,
+    period: Number | None = None,
     density: Density = energy,
     progress: Progress = False,
     throw: bool = True,
@@ -296,6 +316,9 @@ def optimal_stroke(
         base: shape [m] at which the stroke starts and ends, with a corner if that is best.
         ends: (start[m], end[m]), two shapes between which the stroke leads; it is open then.
         rates: largest |r'| [m] of the period 1, infinite where there is none.
+        period: how long the stroke takes, for a body with passive hinges, such as `gd.swimmers.Passive`: then springs
+            and the fluid move these, and the search is for the best way to drive the others. By default all shapes are
+            driven. The cost stays that of the period 1, `period` times the energy.
         density: function (swimmer, r, r') -> cost per time; default `gd.costs.energy`; see `gd.costs.torque`.
         progress: whether to print the iterations, or a function (iteration, KKT residual) that is called after each;
             Ctrl-C, or KeyboardInterrupt raised by that function, then keeps the best stroke so far.
@@ -325,7 +348,7 @@ def optimal_stroke(
     swimmer = traced_numbers(swimmer)
 
     def pose(guess: Any) -> tuple[StrokeProblem, PyTree]:
-        return stroke_problem(swimmer, guess, displacement, method, bounds, base, ends, density, rates)
+        return stroke_problem(swimmer, guess, displacement, method, bounds, base, ends, density, rates, period)
 
     problem, x = pose(guess)
     found = solve_implicitly(problem, x, method, progress)

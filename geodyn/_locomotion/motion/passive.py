@@ -82,11 +82,23 @@ def rate_at(
     return -solve(metric[own][:, own], pushed), form, metric
 
 
+def all_forces(
+    body: AbstractPassiveSwimmer, period: Number, r: Float[Array, " m"], rdot: Float[Array, " m"]
+) -> Float[Array, " m"]:
+    """The forces `G r' + ∂U/∂r` that motors have to give, at the shape r and the rate r' per period."""
+    drag = reduction(body, r)[1] @ rdot / period
+    return drag + jax.grad(body.elastic_energy)(r)
+
+
+def unbalanced_forces(
+    body: AbstractPassiveSwimmer, period: Number, r: Float[Array, " m"], rdot: Float[Array, " m"]
+) -> Float[Array, " p"]:
+    """Those that are left over at the passive hinges, which have no motor: zero as they move."""
+    return all_forces(body, period, r, rdot)[np.array(body.hinges)]
+
+
 def motor_forces(
     body: AbstractPassiveSwimmer, period: Number, r: Float[Array, " m"], rdot: Float[Array, " m"]
 ) -> Float[Array, " d"]:
     """The forces `(G r')_d + ∂U/∂r_d` of the motors, at the shape r and the rate r' per period."""
-    driving = np.array(others(body.hinges, r.size), int)
-    drag = reduction(body, r)[1] @ rdot / period
-    springs = jax.grad(body.elastic_energy)(r)
-    return (drag + springs)[driving]
+    return all_forces(body, period, r, rdot)[np.array(others(body.hinges, r.size), int)]

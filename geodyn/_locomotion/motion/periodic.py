@@ -20,7 +20,6 @@ from geodyn._engine.numerics.failure import nan_unless, no_derivative_where
 from geodyn._engine.numerics.linalg import inverse, solve
 from geodyn._engine.numerics.roots import without_derivatives
 from geodyn._engine.tracing import batched_as
-from geodyn._foundations.checks import is_finite
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, Bool, Count, Float, Int, Number, Scalar, Vector
@@ -283,7 +282,7 @@ def periodic_motion(
         return motion
     if throw and np.any(np.asarray(motion.result) != RESULTS.successful):
         raise _failure(without_derivatives(motion))
-    if motion.successful and not is_finite(np.asarray(motion.displacement)):
+    if motion.successful:
         require_defined_along("periodic_motion", body, motion.stroke, motion.displacement)
     return motion
 

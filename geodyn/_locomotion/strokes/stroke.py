@@ -142,12 +142,16 @@ class LegendreStroke(eqx.Module):
 
 def bumps(t: Number, count: int) -> Float[Array, " K"]:
     """`P_{k+1}(x) − P_{k−1}(x)`, x = 2t − 1, k = 1…K: zero at both ends of [0, 1]."""
-    x = 2 * t - 1
-    p = [jnp.ones_like(x), x]
-    for k in range(1, count + 1):
-        p.append(((2 * k + 1) * x * p[k] - k * p[k - 1]) / (k + 1))
-    p = jnp.stack(p)
+    p = legendre(2 * t - 1, count + 2)
     return p[2:] - p[:-2]
+
+
+def legendre(x: Number | Array, count: int) -> Float[Array, "K ..."]:
+    """The Legendre polynomials P_0(x), P_1(x), …, so many of them, at least two."""
+    p = [jnp.ones_like(x), x]
+    for k in range(1, count - 1):
+        p.append(((2 * k + 1) * x * p[k] - k * p[k - 1]) / (k + 1))
+    return jnp.stack(p)
 
 
 @checked
