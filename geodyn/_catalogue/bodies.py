@@ -54,7 +54,7 @@ class Body(NamedTuple):
         return gd.bundles.Heading(body=moving) if self.heading and numbers == 1 else moving
 
 
-def _hinges(body):
+def _hinges(body: Any) -> np.ndarray:
     return np.zeros(body.lengths.size - 1)
 
 
@@ -62,7 +62,7 @@ def _angles(count: int):
     return lambda body: (np.full(count, -np.pi), np.full(count, np.pi))
 
 
-def _bends(body):
+def _bends(body: Any) -> tuple[np.ndarray, np.ndarray]:
     return -np.pi + _hinges(body), np.pi + _hinges(body)
 
 
@@ -74,15 +74,15 @@ def _box(count: int, half: float):
     return lambda body: (np.full(count, -half), np.full(count, half))
 
 
-def _waves(body):
+def _waves(body: Any) -> np.ndarray:
     return np.zeros(2 * body.waves.size)
 
 
-def _pieces(body):
+def _pieces(body: Any) -> np.ndarray:
     return np.zeros(body.pieces)
 
 
-def _modes(body):
+def _modes(body: Any) -> np.ndarray:
     """The straight shape, of a body that hinges together."""
     return np.zeros(body.shapes.matrix.shape[1])
 
@@ -91,12 +91,12 @@ def _around(start: Callable[[Any], np.ndarray], half: float):
     return lambda body: (start(body) - half, start(body) + half)
 
 
-def _volumes(body):
+def _volumes(body: Any) -> tuple[tuple[float, float], tuple[float, float]]:
     l, v = 2.5 * np.cbrt(3 * float(body.volume) / (4 * np.pi)), float(body.volume)
     return (l, 0.1 * v), (4 * l, 0.9 * v)
 
 
-def _distances(body):
+def _distances(body: Any) -> tuple[np.ndarray, np.ndarray]:
     a, b, c = np.asarray(body.radii)
     touching = np.array([a + b, b + c])
     return 1.25 * touching, 5 * touching

@@ -169,11 +169,11 @@ def polylines(
         near = nearness(ax, pieces.mean(axis=1))
         order = np.argsort(near)
         pieces, shade = pieces[order], strength * (0.3 + 0.7 * near[order])
-    look = {"colors": mixed(colour, shade[:, None]), "linewidths": width, "zorder": zorder, "capstyle": "round"}
+    look = {"colors": mix(colour, shade[:, None]), "linewidths": width, "zorder": zorder, "capstyle": "round"}
     return [ax.add_collection(LineCollection(cast(list, pieces), **look), autolim=False)]
 
 
-def mixed(colour: str, strength: float | np.floating | np.ndarray) -> np.ndarray:
+def mix(colour: str, strength: float | np.floating | np.ndarray) -> np.ndarray:
     """A colour mixed with white by `strength`, an opaque replacement of transparency."""
     from matplotlib.colors import to_rgb
 

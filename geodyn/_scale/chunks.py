@@ -2,10 +2,10 @@
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,12 +16,13 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from geodyn._engine.jit import traced_numbers
 from geodyn._engine.tracing import undisturbed
 from geodyn._foundations.results import RESULTS, AbstractOutcome
-from geodyn._foundations.typing import Array, PyTree
+from geodyn._foundations.typing import Array, Int, Number, PyTree
 from geodyn._scale.reductions import AbstractReduction
 
 # The members that one program computes at once: on a CPU their states should stay in its cache; an accelerator has
 # thousands of lanes.
-MOST_ON_CPU, MOST_ELSEWHERE = 2**10, 2**16
+MOST_ON_CPU = 2**10
+MOST_ELSEWHERE = 2**16
 # The part of the memory that the values of all chunks under way may take.
 SHARE = 1 / 8
 
@@ -40,7 +41,8 @@ class Workers:
 
     def __init__(self, function: Callable, members: PyTree, reduce: AbstractReduction | None, keep: bool):
         self.function, self.reduce = traced_numbers((function, reduce))
-        self.members, self.keep = members, keep
+        self.members = members
+        self.keep = keep
         self.devices = jax.local_devices()
         self.on_cpu = self.devices[0].platform == "cpu"
         self.threads = _cores() if self.on_cpu and len(self.devices) == 1 else 1
@@ -59,13 +61,13 @@ class Workers:
         """Compiles the program for chunks of this many members, before any thread runs it."""
         self.size = chunk
         with undisturbed():
-            self.program = _chunk.lower(*self._given(0, 1)).compile()
+            self.program = _chunk.lower(*self._arguments(0, 1)).compile()
 
     def run(self, begin: int, end: int) -> Done:
         """Computes the members from `begin` to before `end`."""
-        return jax.block_until_ready(self.program(*self._given(begin, end)))
+        return jax.block_until_ready(self.program(*self._arguments(begin, end)))
 
-    def _given(self, begin: int, end: int):
+    def _arguments(self, begin: int, end: int):
         """The arguments of `_chunk`. A short chunk is filled up with its last member."""
         places = np.minimum(np.arange(begin, begin + self.size), end - 1)
         spread = NamedSharding(self.mesh, PartitionSpec("member"))
@@ -88,13 +90,19 @@ def in_order(run: Callable, chunks: list, threads: int) -> Iterator:
 
 
 @eqx.filter_jit
-def _one(function, member):
+def _one(function: Callable[[PyTree], PyTree], member: PyTree) -> PyTree:
     """The value of one member, with arrays in place of numbers; jitted, so that the function is traced once."""
-    return jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, int | float | complex) else x, function(member))
+
+    def as_array(x: Any) -> Any:
+        return jnp.asarray(x) if isinstance(x, int | float | complex) else x
+
+    return jax.tree.map(as_array, function(member))
 
 
 @eqx.filter_jit
-def _chunk(function, members, count, reduce, mesh, keep) -> Done:
+def _chunk(
+    function: Callable[[PyTree], PyTree], members: PyTree, count: Number, reduce: Any, mesh: Mesh, keep: bool
+) -> Done:
     """The members of a chunk, of which the first `count` are meant."""
     each = jax.vmap(partial(_one, function))
     if mesh.size > 1:  # Each device runs its own loops.
@@ -107,7 +115,7 @@ def _chunk(function, members, count, reduce, mesh, keep) -> Done:
     return Done(values if keep else None, status, reduce and reduce.total(values, good))
 
 
-def _status(values, count: int):
+def _status(values: PyTree, count: int) -> Int[Array, " N"]:
     """How each member ended: as its trajectories and searches say, or, if there are none, whether its numbers are
     finite."""
     parts = jax.tree.leaves(values, is_leaf=lambda x: isinstance(x, AbstractOutcome))
@@ -130,7 +138,7 @@ def _cores() -> int:
         return os.cpu_count() or 1
 
 
-def _memory(devices) -> float:
+def _memory(devices: Sequence[Any]) -> float:
     """The memory in bytes for chunks: of the devices, or of the machine."""
     stats = [device.memory_stats() or {} for device in devices]
     if all("bytes_limit" in x for x in stats):
@@ -160,6 +168,6 @@ def bytes_of(shapes: PyTree) -> int:
     return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(eqx.filter(shapes, is_shape)))
 
 
-def is_shape(x) -> bool:
+def is_shape(x: Any) -> bool:
     """Whether x stands for an array."""
     return isinstance(x, jax.ShapeDtypeStruct)

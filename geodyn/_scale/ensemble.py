@@ -4,7 +4,7 @@ import functools
 import hashlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from geodyn._foundations.typing import Count, Int, PyTree, Tree
 from geodyn._integrators.saving.dataset import table
 from geodyn._integrators.saving.inputs import fingerprint
 from geodyn._scale.chunks import Workers, bytes_of, in_order, is_shape, shapes_of, total_of
-from geodyn._scale.names import MEMBER, STATUS, as_numbers, axes_of, is_key, named, notes_of, parameters_of, times_of
+from geodyn._scale.names import MEMBER, STATUS, as_numbers, axes_of, by_name, is_key, notes_of, parameters_of, times_of
 from geodyn._scale.reductions import AbstractReduction
 from geodyn._scale.store import MISSING, Store, in_memory, on_disk
 
@@ -64,7 +64,7 @@ class Ensemble(eqx.Module):
     def __len__(self):
         return len(self.status)
 
-    def __getitem__(self, i):
+    def __getitem__(self, i: Any) -> PyTree:
         if self.values is None:
             raise ValueError("the members were not kept: gd.ensemble(…, keep=True)")
         return jax.tree.map(lambda x: x[i], self.values)
@@ -88,9 +88,9 @@ class Ensemble(eqx.Module):
         if self.folder is not None:
             return xarray.open_zarr(self.folder, consolidated=False, chunks=None)
         axes = {name: (MEMBER, *inner) for name, inner in axes_of(jax.tree.map(_of_one, self.values)).items()}
-        arrays = {name: (axes[name], x) for name, x in named(self.values).items() if x.size}
+        arrays = {name: (axes[name], x) for name, x in by_name(self.values).items() if x.size}
         times = {name: arrays.pop(name) for name in times_of(self.values)}
-        shared = {axes[-1]: (axes[-1], _shared([x])) for axes, x in times.values()}
+        shared = {axes[-1]: (axes[-1], _common_row([x])) for axes, x in times.values()}
         known = {name: found for name, found in shared.items() if found[1] is not None}
         parameters = {name: (_parameter_axes(name, x), x) for name, x in self.parameters.items()}
         return xarray.Dataset(arrays | {STATUS: (MEMBER, self.status)}, parameters | times | known)
@@ -103,7 +103,7 @@ class Ensemble(eqx.Module):
         data, times = self.dataset, times_of(self.values)
         told = [name for name in times if data.variables[name].dims[-1] in data.variables]
         left_out = {*notes_of(self.values), *told}
-        columns = [*self.parameters, *times, *named(self.values), STATUS]
+        columns = [*self.parameters, *times, *by_name(self.values), STATUS]
         kept = [name for name in dict.fromkeys(columns) if name in data.variables and name not in left_out]
         return table(data, kept, (MEMBER, "time", "point"))
 
@@ -144,7 +144,7 @@ def ensemble(
 
     Raises:
         ValueError: for members of different lengths, a folder of another ensemble, a function that cannot be traced.
-        OSError: where the folder cannot be written, as on a full disk; what is in it stays whole.
+        OSError: where the folder cannot be compute_and_write, as on a full disk; what is in it stays whole.
 
     Example:
         A thousand pendulums, from which amplitude each of them was let go.
@@ -181,15 +181,15 @@ def ensemble(
     totals = total_of(reduce, shapes)
     stored = shapes if keep else None
     axes = axes_of(stored)
-    kept = {name: (x, axes[name]) for name, x in named(stored).items() if x.size}
+    kept = {name: (x, axes[name]) for name, x in by_name(stored).items() if x.size}
     taken = {MEMBER, STATUS, *axes, *(axis for inner in axes.values() for axis in inner)}
     parameters = parameters_of(function, members, taken)
     if folder is None:
-        store = in_memory(count, size, kept, named(totals))
+        store = in_memory(count, size, kept, by_name(totals))
     else:
         beside = {name: (x, _parameter_axes(name, x)) for name, x in parameters.items()}
         inputs = _inputs(function, members, reduce, keep)
-        store = on_disk(folder, inputs, count, size, kept, named(totals), beside, times_of(stored))
+        store = on_disk(folder, inputs, count, size, kept, by_name(totals), beside, times_of(stored))
     done = store.status() != MISSING
     places = [(begin, min(begin + store.chunk, count)) for begin in range(0, count, store.chunk)]
     chunks = [(begin, end) for begin, end in places if not all(done[begin:end])]
@@ -199,14 +199,14 @@ def ensemble(
             with compiling(progress):
                 workers.compile(store.chunk)
 
-        def written(begin: int, end: int):
+        def compute_and_write(begin: int, end: int):
             found = workers.run(begin, end)
-            values = {name: x for name, x in named(found.values).items() if name in kept}
-            store.write(begin, end, values, named(found.total), found.status)
+            values = {name: x for name, x in by_name(found.values).items() if name in kept}
+            store.write(begin, end, values, by_name(found.total), found.status)
 
         shown = {"total": count, "initial": int(done.sum()), "unit": " members", "unit_scale": True}
         with tqdm(**shown, disable=not progress) as bar:
-            for (begin, end), _ in in_order(written, own, workers.threads):
+            for (begin, end), _ in in_order(compute_and_write, own, workers.threads):
                 bar.update(end - begin)
             while len(own) < len(chunks) and np.any(store.status() == MISSING):
                 time.sleep(SECONDS)  # The other processes have not finished.
@@ -215,17 +215,17 @@ def ensemble(
         if not progress and folder is None:
             raise
     status = store.status()
-    empty = {name: np.zeros((count, *x.shape), x.dtype) for name, x in named(stored).items() if not x.size}
+    empty = {name: np.zeros((count, *x.shape), x.dtype) for name, x in by_name(stored).items() if not x.size}
     values = _like(shapes, store.arrays | empty) if keep else None
-    reduced = None if reduce is None else _reduced(reduce, store, totals)
+    reduced = None if reduce is None else _reduce_all(reduce, store, totals)
     if folder is not None and jax.process_index() == 0:
         for name in times_of(stored):
-            store.put_axis(axes[name][0], _shared(_computed(store, name)))
+            store.put_axis(axes[name][0], _common_row(_parts_of(store, name)))
     ended = np.where(status == MISSING, RESULTS.interrupted, status)
     return Ensemble(values, ended, reduced, store.folder, parameters)
 
 
-def _computed(store: Store, name: str):
+def _parts_of(store: Store, name: str):
     """An array of the members that were computed, in parts that fit into memory."""
     known = store.status() != MISSING
     for begin in range(0, len(known), store.chunk):
@@ -233,7 +233,7 @@ def _computed(store: Store, name: str):
         yield np.asarray(store.arrays[name][part])[known[part]]
 
 
-def _shared(parts) -> np.ndarray | None:
+def _common_row(parts: Iterable[np.ndarray]) -> np.ndarray | None:
     """The row that all rows of all parts are; None if they differ, or if there are none."""
     first = None
     for part in parts:
@@ -244,40 +244,45 @@ def _shared(parts) -> np.ndarray | None:
     return first
 
 
-def _of_one(x) -> jax.ShapeDtypeStruct:
+def _of_one(x: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
 
 
-def _parameter_axes(name: str, x) -> tuple[str, ...]:
+def _parameter_axes(name: str, x: Any) -> tuple[str, ...]:
     return MEMBER, *(f"{name}_{i}" for i in range(x.ndim - 1))
 
 
-def _reduced(reduce, store, like):
+def _reduce_all(reduce: AbstractReduction, store: Store, like: PyTree) -> PyTree:
     """The result of all chunks that were computed, joined in their order, so that it does not depend on the threads."""
     places = range(0, len(store.status()), store.chunk)
-    known = [store.total(i) for i, begin in enumerate(places) if store.status()[begin] != MISSING]
-    joined = functools.reduce(partial(_joined, reduce), (_like(like, total) for total in known))
+    status = store.status()
+    totals = []
+    for i, begin in enumerate(places):
+        if status[begin] != MISSING:
+            totals.append(_like(like, store.total(i)))
+    joined = functools.reduce(partial(_join, reduce), totals)
     return jax.tree.map(np.asarray, reduce.result(joined))
 
 
 @jit
-def _joined(reduce, first, second):
+def _join(reduce: AbstractReduction, first: PyTree, second: PyTree) -> PyTree:
     return reduce.joined(first, second)
 
 
-def _like(shapes, arrays: dict):
+def _like(shapes: PyTree, arrays: dict) -> PyTree:
     """The tree with arrays in place of their shapes."""
-    given = iter([arrays[name] for name in named(shapes)])
+    given = iter([arrays[name] for name in by_name(shapes)])
     return jax.tree.map(lambda x: next(given) if is_shape(x) else x, shapes)
 
 
-def _members(members) -> tuple[PyTree, int]:
+def _members(members: PyTree) -> tuple[PyTree, int]:
     """(the members as arrays, their number)."""
-    named = jax.tree_util.tree_leaves_with_path(members)
-    lengths = {
-        jax.tree_util.keystr(path, simple=True, separator=".") or "members": np.shape(x)[:1] for path, x in named
-    }
-    if not lengths or () in lengths.values() or len(set(lengths.values())) > 1 or (0,) in lengths.values():
+    lengths = {}
+    for path, x in jax.tree_util.tree_leaves_with_path(members):
+        name = jax.tree_util.keystr(path, simple=True, separator=".") or "members"
+        lengths[name] = np.shape(x)[:1]
+    different = set(lengths.values())
+    if len(different) != 1 or () in different or (0,) in different:
         given = ", ".join(f"{name}: {x[0] if x else 'a scalar'}" for name, x in lengths.items()) or "no arrays"
         raise ValueError(
             "members must be arrays whose first axis is that of the members, of one length, at least 1; their lengths "
@@ -287,17 +292,20 @@ def _members(members) -> tuple[PyTree, int]:
     return on_host, next(iter(lengths.values()))[0]
 
 
-def _inputs(function, members, reduce, keep: bool) -> dict:
+def _inputs(
+    function: Callable[[PyTree], PyTree], members: PyTree, reduce: AbstractReduction | None, keep: bool
+) -> dict:
     """Everything on which the results depend bit for bit, as texts and numbers."""
     leaves = [as_numbers(x) for x in jax.tree.leaves(members)]
     numbers = hashlib.sha256(b"".join(x.tobytes() for x in leaves)).hexdigest()[:16]
     one = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), members)
 
-    def program(member):
+    def program(member: PyTree) -> PyTree:
         values = function(member)
         total = None if reduce is None else reduce.total(jax.tree.map(lambda x: x[None], values), np.ones(1, bool))
         return eqx.filter((values, total), eqx.is_array)
 
+    # The program has the numbers that the function closes over as constants, so that these are in its hash.
     return {
         "members (hash)": numbers,
         "function and reduce (hash of their program)": fingerprint(jax.make_jaxpr(program)(one)),

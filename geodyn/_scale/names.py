@@ -12,7 +12,9 @@ from jax.tree_util import keystr, tree_leaves_with_path
 from geodyn._foundations.typing import PyTree
 from geodyn._integrators.trajectory import Trajectory
 
-MEMBER, STATUS, TOTAL = "member", "status", "total."
+MEMBER = "member"
+STATUS = "status"
+TOTAL = "total."
 _OURS = MEMBER, STATUS, "chunk"
 # The axes of a trajectory's arrays.
 _CONFIGURATION = ("point", "coordinate")
@@ -27,7 +29,7 @@ _AXES = {
 _STATES = "t", "q", "v", "p", "multipliers", "local_error"
 
 
-def named(tree: PyTree) -> dict:
+def by_name(tree: PyTree) -> dict:
     """The leaves of what a function returned, by their paths, such as `q` or `inputs.q0` of a trajectory and
     `system.elements.0.stiffness` of the system that it carries."""
     return {_free(name): x for name, x in _paths(tree)}
@@ -36,7 +38,9 @@ def named(tree: PyTree) -> dict:
 def axes_of(values: PyTree) -> dict[str, tuple[str, ...]]:
     """The names of the axes of one member's arrays, by their names: those of a trajectory where they are of one. Axes
     of one name have one length, and bear the name of no array."""
-    given, sizes, axes = named(values), {}, {}
+    given = by_name(values)
+    sizes: dict[str, int] = {}
+    axes: dict[str, tuple[str, ...]] = {}
     known = {name: axis for name, _, axis in _of_trajectories(values)}
     for name, x in given.items():
         found = _fitting(known.get(name, ()), x.shape) or [f"{name}_{i}" for i in range(len(x.shape))]
@@ -63,18 +67,18 @@ def parameters_of(function: Callable, members: PyTree, taken: set[str]) -> dict[
     found = {}
     for path, x in tree_leaves_with_path(members):
         is_field = path and not isinstance(path[0], jax.tree_util.SequenceKey | jax.tree_util.FlattenedIndexKey)
-        inner = _written(path)
+        inner = _name_of_path(path)
         name = inner if is_field else ".".join(filter(None, (_argument(function), inner)))
         found[f"members.{name}" if name in taken else name] = as_numbers(x)
     return found
 
 
-def as_numbers(x) -> np.ndarray:
+def as_numbers(x: Any) -> np.ndarray:
     """The array on the host; of keys of random numbers their data."""
     return np.asarray(jax.random.key_data(x) if is_key(x) else x)
 
 
-def is_key(x) -> bool:
+def is_key(x: Any) -> bool:
     """Whether x holds keys of random numbers."""
     return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
@@ -91,10 +95,10 @@ def _paths(tree: PyTree) -> Iterator[tuple[str, Any]]:
     """(path, leaf) for each leaf that has a shape."""
     for path, x in tree_leaves_with_path(tree):
         if getattr(x, "shape", None) is not None:
-            yield _written(path) or "value", x
+            yield _name_of_path(path) or "value", x
 
 
-def _written(path) -> str:
+def _name_of_path(path: tuple[Any, ...]) -> str:
     """The path as a name; a name with a slash would be a folder to zarr."""
     return keystr(path, simple=True, separator=".").replace("/", "_").replace("carried.", "")
 
@@ -111,7 +115,7 @@ def _of_trajectories(values: PyTree) -> Iterator[tuple[str, str, tuple[str, ...]
         quasi = (*_AXES["p"][:-1], "quasi-velocity")
         for inner, array in _paths(x):
             axes = quasi if inner == "p" and array.shape != x.q.shape else _AXES.get(inner, ())
-            yield _free(".".join(filter(None, (_written(path), inner)))), inner, axes
+            yield _free(".".join(filter(None, (_name_of_path(path), inner)))), inner, axes
 
 
 def _fitting(axes: tuple[str, ...], shape: tuple[int, ...]) -> tuple[str, ...]:

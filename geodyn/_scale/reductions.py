@@ -12,10 +12,10 @@ import numpy as np
 from geodyn._engine.jit import static_count
 from geodyn._foundations.checks import numbers, returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Bool, Count, Each, Number, Numbers, PyTree
+from geodyn._foundations.typing import Array, ArrayLike, Bool, Count, Each, Float, Int, Number, Numbers, PyTree
 
 
-def _itself(value):
+def _itself(value: PyTree) -> PyTree:
     return value
 
 
@@ -99,7 +99,7 @@ class Mean(AbstractReduction):
 
     of: Callable = eqx.field(static=True, default=_itself)
 
-    def total(self, values, good):
+    def total(self, values: PyTree, good: Bool[ArrayLike, " N"]) -> tuple[Array, PyTree, PyTree]:
         """(count, means, sums of squared differences from the mean)."""
         count = jnp.sum(good)
 
@@ -110,14 +110,17 @@ class Mean(AbstractReduction):
         mean = jax.tree.map(lambda x: over_members(x) / jnp.maximum(count, 1), values)
         return count, mean, jax.tree.map(lambda x, m: over_members((x - m[None]) ** 2), values, mean)
 
-    def joined(self, first, second):
+    def joined(
+        self, first: tuple[Array, PyTree, PyTree], second: tuple[Array, PyTree, PyTree]
+    ) -> tuple[Array, PyTree, PyTree]:
         """The moments of both groups."""
-        (n, mean, square), (m, other, more) = first, second
+        n, mean, square = first
+        m, other, more = second
         part = m / jnp.maximum(n + m, 1)
         joint = jax.tree.map(lambda a, b: a + (b - a) * part, mean, other)
         return n + m, joint, jax.tree.map(lambda s, t, a, b: s + t + (b - a) ** 2 * n * part, square, more, mean, other)
 
-    def result(self, total):
+    def result(self, total: tuple[Array, PyTree, PyTree]) -> Moments:
         """`Moments`; NaN where there are too few members."""
         count, mean, square = total
         nan = jnp.where(count > 0, 0.0, jnp.nan)
@@ -171,22 +174,22 @@ class Histogram(AbstractReduction):
         if self.edges.ndim != 1 or self.edges.size < 2 or not np.all(np.diff(self.edges) > 0):
             raise ValueError(f"edges must be at least two increasing numbers, got {edges!r}")
 
-    def total(self, values, good):
+    def total(self, values: PyTree, good: Bool[ArrayLike, " N"]) -> Int[Array, "..."]:
         """How many members lie between each two edges, [..., K + 2] with those below and above."""
         x = jax.vmap(lambda value: returned("of", self.of, value))(values)
         place = jnp.searchsorted(jnp.asarray(self.edges, _as_float(x).dtype), x, side="right")
         numbers = jnp.moveaxis(place, 0, -1).reshape(-1, len(good))
 
-        def count(places):
+        def count(places: Int[Array, " N"]) -> Int[Array, " K"]:
             return jnp.zeros(len(self.edges) + 1, int).at[places].add(jnp.where(good, 1, 0))
 
         return jax.vmap(count)(numbers).reshape(*x.shape[1:], -1)
 
-    def joined(self, first, second):
+    def joined(self, first: Array, second: Array) -> Array:
         """The sum."""
         return first + second
 
-    def result(self, total):
+    def result(self, total: Array) -> Counts:
         """`Counts`."""
         return Counts(total[..., 1:-1], total[..., 0], total[..., -1], self.edges)
 
@@ -226,19 +229,19 @@ class Quantiles(AbstractReduction):
             raise ValueError(f"low must be smaller than high, got {low} and {high}")
         self.histogram = Histogram(np.linspace(low, high, static_count("bins", bins) + 1), of)
 
-    def total(self, values, good):
+    def total(self, values: PyTree, good: Bool[ArrayLike, " N"]) -> Int[Array, "..."]:
         """The histogram's."""
         return self.histogram.total(values, good)
 
-    def joined(self, first, second):
+    def joined(self, first: Array, second: Array) -> Array:
         """The histogram's."""
         return self.histogram.joined(first, second)
 
-    def result(self, total):
+    def result(self, total: Array) -> Float[Array, "..."]:
         """The quantiles, linear within each bin."""
         reached = jnp.cumsum(total, axis=-1)
 
-        def of(reached):
+        def of(reached: Int[Array, " K"]) -> Float[Array, " P"]:
             wanted = jnp.asarray(self.probabilities) * reached[-1]
             found = jnp.interp(wanted, reached[:-1], self.histogram.edges)
             below = (wanted < reached[0]) | (reached[-1] == 0)
@@ -248,11 +251,11 @@ class Quantiles(AbstractReduction):
         return jnp.moveaxis(values, 0, -1).reshape(*self.probabilities.shape, *reached.shape[:-1])
 
 
-def _beside(good, x):
+def _beside(good: Any, x: Array) -> Bool[Array, "..."]:
     return good.reshape(-1, *[1] * (x.ndim - 1))
 
 
-def _as_float(x):
+def _as_float(x: Array) -> Array:
     if jnp.iscomplexobj(x):
         raise ValueError("what of returns, or the value of a member without it, must be real numbers, got complex ones")
     return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(float)

@@ -9,11 +9,13 @@ written in any order.)
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 
 from geodyn._foundations.results import RESULTS
+from geodyn._foundations.typing import File
 from geodyn._scale.names import MEMBER, STATUS, TOTAL
 from geodyn._version import __version__
 
@@ -25,14 +27,16 @@ PATIENCE = 30.0
 class Store:
     """The arrays of one ensemble by name, each of which can be sliced: a group of zarr or, in memory, a dictionary."""
 
-    def __init__(self, arrays, chunk: int, folder: Path | None = None):
-        self.arrays, self.chunk, self.folder = arrays, chunk, folder
+    def __init__(self, arrays: Any, chunk: int, folder: Path | None = None):
+        self.arrays = arrays
+        self.chunk = chunk
+        self.folder = folder
 
     def status(self) -> np.ndarray:
         """The status of each member, MISSING where it was not computed yet."""
         return self.arrays[STATUS][:]
 
-    def write(self, begin: int, end: int, values: dict, totals: dict, status) -> None:
+    def write(self, begin: int, end: int, values: dict, totals: dict, status: Any) -> None:
         """Writes the members of one chunk, of which arrays may hold more."""
         count = end - begin
         try:
@@ -71,7 +75,9 @@ def in_memory(count: int, chunk: int, values: dict, totals: dict) -> Store:
     return Store(arrays | {STATUS: np.full(count, MISSING)}, chunk)
 
 
-def on_disk(folder, inputs: dict, count: int, chunk: int, values: dict, totals: dict, beside: dict, times=()) -> Store:
+def on_disk(
+    folder: File, inputs: dict, count: int, chunk: int, values: dict, totals: dict, beside: dict, times: Any = ()
+) -> Store:
     """The store of the ensemble with these inputs in the folder, made if there is none. `values` has the shape of each
     array of one member and the names of its axes, `totals` the shapes of those of a chunk, `beside` the parameters of
     the members and the names of their axes; they and the `times` are coordinates. ValueError if something else is in
@@ -80,7 +86,8 @@ def on_disk(folder, inputs: dict, count: int, chunk: int, values: dict, totals: 
         import zarr
     except ImportError:
         raise ImportError("folder= needs zarr: pip install 'geodyn[ensemble]'") from None
-    folder, about = Path(folder), {"format": FORMAT} | inputs
+    folder = Path(folder)
+    about = {"format": FORMAT} | inputs
     if not (folder / "zarr.json").exists():
         if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
             raise ValueError(f"folder={folder} must be the folder of an ensemble, or none yet; zarr.json is not in it")
@@ -96,13 +103,17 @@ def on_disk(folder, inputs: dict, count: int, chunk: int, values: dict, totals: 
     return Store(arrays, arrays[STATUS].chunks[0], folder)
 
 
-def _make(zarr, folder: Path, about: dict, count: int, chunk: int, values, totals, beside, times) -> None:
+def _make(
+    zarr: Any, folder: Path, about: dict, count: int, chunk: int, values: dict, totals: dict, beside: dict, times: Any
+) -> None:
     """Makes the group beside its place and then moves it there, so that it appears whole."""
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     partial.parent.mkdir(parents=True, exist_ok=True)
     group = zarr.open_group(partial, mode="w")
 
-    def add(name, shape, chunks, dtype, axes, fill_value):
+    def add(
+        name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, axes: tuple[str, ...], fill_value: Any
+    ) -> Any:
         about = {"chunks": tuple(max(1, n) for n in chunks), "dtype": dtype, "fill_value": fill_value}
         return group.create_array(name, shape=shape, dimension_names=axes, compressors=None, **about)
 
@@ -134,9 +145,9 @@ def _wait_for(path: Path) -> None:
         time.sleep(0.1)
 
 
-def _nothing(shape, dtype):
+def _nothing(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return np.full(shape, _fill(dtype), dtype)
 
 
-def _fill(dtype):
+def _fill(dtype: Any) -> Any:
     return np.nan if np.issubdtype(dtype, np.inexact) else np.zeros((), dtype).item()

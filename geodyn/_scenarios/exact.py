@@ -20,7 +20,7 @@ def exact_half_separation(
     """
     sigma, S, C = RODS[name]
 
-    def rate(y):
+    def rate(y: np.ndarray) -> np.ndarray:
         return np.asarray(
             [y[1], sigma * C(half_length) ** 4 * S(y[0]) / C(y[0]) ** 3 - 2 * stiffness * (y[0] - half_length)]
         )

@@ -23,7 +23,7 @@ from geodyn._locomotion.connections.connection import (
 from geodyn._locomotion.connections.coordinates import minimum_perturbation
 from geodyn._plot.pages.encoding import quantise, text
 from geodyn._plot.shapes.names import pose_names
-from geodyn._plot.shapes.strokes import cleared
+from geodyn._plot.shapes.strokes import clear
 
 SIZE = 65
 """Points of a grid in each direction."""
@@ -129,7 +129,7 @@ def fields(body: AbstractInvariantMetric, pair: tuple[int, int], at: Row, lower:
         "pair": list(pair),
         "at": np.asarray(at, float).tolist(),
         "form": _packed(known),
-        "curvature": _packed(cleared(curvature[:-PROBES])),
+        "curvature": _packed(clear(curvature[:-PROBES])),
         "metric": _packed(metric[:-PROBES][:, [0, 0, 1], [0, 1, 1]]),
         "error": float(np.nanmax(misses) / largest) if largest else 0.0,
     }

@@ -28,7 +28,7 @@ def test_the_pair_is_one_space(n):
     x = jax.vmap(space.coordinates)(jnp.asarray(X))
 
     def swap(x):
-        return space.chart.moved(jnp.where(x[0] > 4, 1.0, 2.0), x)
+        return space.chart.move(jnp.where(x[0] > 4, 1.0, 2.0), x)
 
     both = jnp.concatenate([x, jax.vmap(swap)(x)])
     assert set(np.asarray(x[:, 0] > 4)) == {True, False} and np.all((both[len(x) :, 0] > 4) != (x[:, 0] > 4))

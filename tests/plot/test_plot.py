@@ -72,7 +72,7 @@ def test_models(name):
     assert models.model_of(space, None, x).title == models.model_of(space, default, x).title
     for model in {default} | others:
         drawn = models.model_of(space, model, x)
-        points, lines = models.placed(drawn.place, x), drawn.backdrop(x)
+        points, lines = models.places_of(drawn.place, x), drawn.backdrop(x)
         assert points.shape in ((3, 2), (3, 3)) and np.isfinite(points).all()
         assert all(line.shape[1] == points.shape[1] and np.isfinite(line).all() for line in lines)
         assert gd.plot.projection(space, model) == ("3d" if points.shape[1] == 3 else None)
@@ -86,7 +86,7 @@ def test_models_show_what_they_say():
     x = np.array([[0.1, -0.2, 0.3], [0.4, 0.2, 0.1]])
 
     def place(space, name, x=x):
-        return models.placed(models.model_of(space, name, x).place, x)
+        return models.places_of(models.model_of(space, name, x).place, x)
 
     np.testing.assert_allclose(place(H3, "ball"), x, atol=1e-15)
     # Near the origin the farthest pole is that of the chart; projected from the opposite one |x| would be 1/|x|.
@@ -110,7 +110,7 @@ def test_stereographic_projection_is_from_afar():
     x = np.asarray(jax.vmap(S3.coordinates)(X / np.linalg.norm(X, axis=1, keepdims=True)))
     model = models.model_of(S3, "stereographic", x)
     # Measured 2e-16; from the chart's own pole the points would reach a radius of 7.
-    np.testing.assert_allclose(np.linalg.norm(models.placed(model.place, x), axis=1), 1, atol=1e-14)
+    np.testing.assert_allclose(np.linalg.norm(models.places_of(model.place, x), axis=1), 1, atol=1e-14)
     assert "X_{3}" in model.title
     J, g = jax.jacfwd(model.place)(jnp.asarray(x[5])), S3.metric(jnp.asarray(x[5]))
     scale = jnp.trace(J.T @ J) / jnp.trace(g)

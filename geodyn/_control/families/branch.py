@@ -114,9 +114,9 @@ class KKT(eqx.Module):
         moves = xi[: here.swimmer.group.translations]
         return {
             "parameter": parameter,
-            "displacement": here.reached(xi),
+            "displacement": here.displacement_of(xi),
             "cost": energy,
-            "multiplier": here.of_components(prices[: here.asked().size]),
+            "multiplier": here.of_components(prices[: here.asked_components().size]),
             "efficiency": drag * jnp.sum(moves**2) / energy,
         }
 

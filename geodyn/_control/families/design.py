@@ -110,11 +110,11 @@ def _checked_bounds(
 
 
 @jax.custom_jvp
-def _underived(x: Array) -> Array:
+def _refuse_derivatives(x: Array) -> Array:
     return x
 
 
-@_underived.defjvp
+@_refuse_derivatives.defjvp
 def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     raise ValueError(
         "optimal_design cannot be differentiated: gd.design.sensitivity gives the derivatives of the least energy with "
@@ -173,9 +173,9 @@ def optimal_design(
         >>> print(f"arm {best.parameters:.4f}, slope of the energy below 1e-5: {abs(slope) < 1e-5}")
         arm 0.4329, slope of the energy below 1e-5: True
     """
-    parameters = jax.tree.map(lambda x: _underived(floating(x, "parameters")), parameters)
-    limits, body = _checked_bounds(parameters, bounds), jax.tree.map(_underived, as_pytree(swimmer))
-    displacement = _underived(floating(displacement, "displacement"))
+    parameters = jax.tree.map(lambda x: _refuse_derivatives(floating(x, "parameters")), parameters)
+    limits, body = _checked_bounds(parameters, bounds), jax.tree.map(_refuse_derivatives, as_pytree(swimmer))
+    displacement = _refuse_derivatives(floating(displacement, "displacement"))
     if free and displacement.ndim:
         raise ValueError(
             f"optimal_design: with free=True displacement must be a length to begin with, got {displacement}."

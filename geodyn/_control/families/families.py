@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from tqdm import tqdm
 
 from geodyn._control.families.branch import KKT, Point, advance, farthest
-from geodyn._control.families.varied import VariedProblem, fixed
+from geodyn._control.families.varied import VariedProblem, constant
 from geodyn._control.methods.method import Direct
 from geodyn._control.problem.minimise import Progress
 from geodyn._control.problem.optimum import OptimalStroke
@@ -126,7 +126,7 @@ def _follow(kkt: KKT, here: Point, edges: tuple[float, float], step: float) -> I
     yield here, "lost"
 
 
-def _scaled(direction: Float[Array, "..."], size: Scalar) -> Float[Array, "..."]:
+def _along_direction(direction: Float[Array, "..."], size: Scalar) -> Float[Array, "..."]:
     return direction * size
 
 
@@ -134,7 +134,7 @@ def _through(held: Float[Array, " k"], component: int, size: Scalar) -> Float[Ar
     return held.at[component].set(size)
 
 
-def _checked(swimmer: Any, interval: Any, displacement: Any, component: Any, points: Any, step: Any, drag: Any):
+def _check_arguments(swimmer: Any, interval: Any, displacement: Any, component: Any, points: Any, step: Any, drag: Any):
     """The body and the displacement as functions of the parameter, the components that are free, and the ends of the
     interval; else ValueError."""
     edges = np.asarray(numbers(interval), float)
@@ -150,9 +150,9 @@ def _checked(swimmer: Any, interval: Any, displacement: Any, component: Any, poi
             raise ValueError(
                 "stroke_family: a family of swimmers needs displacement=, the same for all of them, and no component=."
             )
-        return as_pytree(swimmer), jax.tree_util.Partial(fixed, floating(displacement, "displacement")), free, edges
+        return as_pytree(swimmer), jax.tree_util.Partial(constant, floating(displacement, "displacement")), free, edges
     if component is None:
-        path = jax.tree_util.Partial(_scaled, floating(1.0 if displacement is None else displacement))
+        path = jax.tree_util.Partial(_along_direction, floating(1.0 if displacement is None else displacement))
     else:
         held, free = _held(swimmer, displacement, free, component)
         path = jax.tree_util.Partial(_through, held, component)
@@ -161,7 +161,7 @@ def _checked(swimmer: Any, interval: Any, displacement: Any, component: Any, poi
             f"stroke_family: the displacement goes from {edges[0]:g} to {edges[1]:g}, but no stroke is optimal at"
             " zero; start at a small displacement of the same sign, 1 % of the other will do."
         )
-    return jax.tree_util.Partial(fixed, swimmer), path, free, edges
+    return jax.tree_util.Partial(constant, swimmer), path, free, edges
 
 
 def _held(swimmer: Costly, displacement: Any, free: tuple[int, ...], component: int):
@@ -268,7 +268,7 @@ def stroke_family(
     Source:
         Allgower & Georg, *Introduction to Numerical Continuation Methods* (SIAM 2003).
     """
-    body, target, free, edges = _checked(swimmer, interval, displacement, component, points, step, drag)
+    body, target, free, edges = _check_arguments(swimmer, interval, displacement, component, points, step, drag)
     start, stop = floating(edges)
     held = {"method": method, "bounds": bounds, "rates": rates, "base": base}
     first = optimal_stroke(body(start), guess, displacement=_with_free(target(start), free), **held)

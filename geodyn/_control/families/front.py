@@ -135,12 +135,12 @@ def optimum_from(task: Task, flat: Float[Array, " n"], demand: Float[Array, "2"]
     result = jnp.where((result == RESULTS.successful) & ~(smallest > 0), RESULTS.stalled, result)
     size = jnp.linalg.norm(problem.displacement)
 
-    def moved(place: int) -> tuple[Array, Array]:
+    def change_of_x(place: int) -> tuple[Array, Array]:
         change = jnp.zeros_like(found.multipliers).at[place].set(-1 / size)
         return kkt_solution(found.hessian, found.jacobian, jnp.zeros_like(flat), change)
 
     order = task.demands.order
-    slopes, dual = (jnp.stack(rows) for rows in zip(*(moved(int(place)) for place in order), strict=True))
+    slopes, dual = (jnp.stack(rows) for rows in zip(*(change_of_x(int(place)) for place in order), strict=True))
     bending = unit / size * dual[:, order]
     stroke = problem.stroke(found.x)
     shapes = jax.vmap(stroke)(jnp.arange(128) / 128)

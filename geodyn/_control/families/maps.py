@@ -241,14 +241,16 @@ def _nearest(found: StrokeMap, demand: Float[Array, "2"]):
     first = jnp.argmax(good)
     flats = jnp.where(good[:, None], flats, flats[first][None])
     units = jnp.where(good, corners.cost, corners.cost[first])
-    led = _led(found.task, flats, demand, units)
+    led = _search_from(found.task, flats, demand, units)
     cost = jnp.where((led.result == RESULTS.successful) & good, led.cost, jnp.inf)
     least = jnp.argmin(cost)
     best = jnp.where(jnp.isfinite(cost[least]), jnp.asarray(led.x)[least], jnp.asarray(flats)[first])
     return found.task.unknowns(jnp.asarray(best)), units[least], jnp.any(good)
 
 
-def _led(task: Task, flats: Float[Array, "C n"], demand: Float[Array, "2"], units: Float[Array, " C"]) -> Optimum:
+def _search_from(
+    task: Task, flats: Float[Array, "C n"], demand: Float[Array, "2"], units: Float[Array, " C"]
+) -> Optimum:
     """The optima for a demand from several strokes."""
     if known((flats, demand, units)):
         each = [front_of(task, flat, demand, unit) for flat, unit in zip(flats, units, strict=True)]

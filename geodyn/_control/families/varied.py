@@ -13,7 +13,7 @@ from geodyn._foundations.typing import Array, Float, Number, PyTree, Scalar
 from geodyn._locomotion.motion.costs import Costly
 
 
-def fixed(value: Any, _: Any) -> Any:
+def constant(value: Any, _: Any) -> Any:
     """`value`, for every parameter."""
     return value
 

@@ -128,22 +128,27 @@ def _advance(
 
         both, pull = jax.vjp(values, flat)
         rows = jax.vmap(lambda w: pull(w)[0])(jnp.eye(both.size, dtype=flat.dtype))
-        slope, jacobian = rows[0], rows[1:]
+        slope = rows[0]
+        jacobian = rows[1:]
         metric = 2 / problem.energy * sobolev_metric(problem, state.x)
-        metric = metric if natural else jnp.linalg.norm(metric, 2) * jnp.eye(flat.size, dtype=flat.dtype)
+        if not natural:
+            metric = jnp.linalg.norm(metric, 2) * jnp.eye(flat.size, dtype=flat.dtype)
         factor = jax.scipy.linalg.cho_factor(metric)
         raised = jax.scipy.linalg.cho_solve(factor, rows.T)  # gradients as vectors
         # By symmetry a constraint may hold for all strokes, as for a cat that turns about its spine: pseudo-inverse.
         inverse = jnp.linalg.pinv(jacobian @ raised[:, 1:], hermitian=True)
-        y, back = inverse @ jacobian @ raised[:, 0], raised[:, 1:] @ inverse @ -both[1:]
-        downhill, memory = optimiser.update(raised @ jnp.append(1.0, -y), state.memory, flat)
+        y = inverse @ jacobian @ raised[:, 0]
+        back = raised[:, 1:] @ inverse @ -both[1:]  # onto the constraints
+        projected = raised @ jnp.append(1.0, -y)  # the gradient along them
+        downhill, memory = optimiser.update(projected, state.memory, flat)
         residual = jnp.max(jnp.abs(slope - y @ jacobian)) / jnp.max(jnp.abs(slope))
         residual = jnp.maximum(residual, jnp.max(jnp.abs(both[1:])))
         move = downhill + back
         # The constraints are curved: a step is limited to a tenth of the size of the stroke, which is about 2.
-        shortened = move * jnp.minimum(1.0, LONGEST / jnp.sqrt(move @ metric @ move))
-        moved: Array = jnp.where(residual > tolerance, flat + shortened, flat)
-        return _State(unravel(moved), memory, y, residual, state.iterations + 1)
+        length = jnp.sqrt(move @ metric @ move)
+        shortened = move * jnp.minimum(1.0, LONGEST / length)
+        there: Array = jnp.where(residual > tolerance, flat + shortened, flat)
+        return _State(unravel(there), memory, y, residual, state.iterations + 1)
 
     def goes_on(state: _State) -> Bool[Array, ""]:
         return (state.residual > tolerance) & (state.iterations < limit)

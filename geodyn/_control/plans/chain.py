@@ -91,16 +91,16 @@ def _stroke_of(asked: Asked, loops: Loops, route: Route, pieces: int, terms: int
     passed = np.concatenate([[0.0], np.cumsum(lengths)])
     even = np.linspace(0.0, passed[-1], pieces * SAMPLES + 1)
     table = np.stack([np.interp(even, passed, column) for column in shapes.T], axis=1)
-    return _fitted(jnp.asarray(table), pieces, terms, asked.base is None)
+    return _fit(jnp.asarray(table), pieces, terms, asked.base is None)
 
 
 def _lengths(swimmer: AbstractInvariantMetric, shapes: Float[np.ndarray, "_ m"]) -> np.ndarray:
     """The lengths between neighbouring shapes."""
-    return np.asarray(_between(swimmer, jnp.asarray(shapes)))
+    return np.asarray(_lengths_of_steps(swimmer, jnp.asarray(shapes)))
 
 
 @jit
-def _between(swimmer: AbstractInvariantMetric, shapes: Float[Array, "N m"]) -> Float[Array, " _"]:
+def _lengths_of_steps(swimmer: AbstractInvariantMetric, shapes: Float[Array, "N m"]) -> Float[Array, " _"]:
     def length(r: Float[Array, " m"], after: Float[Array, " m"]):
         return jnp.sqrt(costs.energy(swimmer, (r + after) / 2, after - r))
 
@@ -108,7 +108,7 @@ def _between(swimmer: AbstractInvariantMetric, shapes: Float[Array, "N m"]) -> F
 
 
 @jit
-def _fitted(table: Float[Array, "N m"], pieces: Count, terms: Count, closed: bool) -> SequenceStroke:
+def _fit(table: Float[Array, "N m"], pieces: Count, terms: Count, closed: bool) -> SequenceStroke:
     times = jnp.arange(len(table)) / (len(table) - 1)
 
     def along(t: Scalar) -> Float[Array, " m"]:

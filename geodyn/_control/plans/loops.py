@@ -100,7 +100,7 @@ def _best_of(
     directions: Float[np.ndarray, "D k"],
 ) -> tuple[Loops, np.ndarray]:
     """The loops of these coefficients [2, L, m, 2], of the cosines and the sines, and the indices of the best."""
-    tried = jit(_measured)(swimmer, home, *jnp.asarray(waves))
+    tried = jit(_measure)(swimmer, home, *jnp.asarray(waves))
     moves, unit, possible = _gains(swimmer, tried, bounds)
     kept = _kept(moves, np.asarray(tried.lengths), possible, directions)
     return eqx.tree_at(lambda loops: loops.unit, tried, jnp.asarray(unit)), np.unique(kept % LOOPS)
@@ -143,7 +143,7 @@ def _vary(waves: np.ndarray, random: np.random.Generator) -> np.ndarray:
     return waves + amount * size * random.normal(size=waves.shape)
 
 
-def _measured(
+def _measure(
     swimmer: AbstractInvariantMetric,
     home: Float[Array, " m"],
     cosine: Float[Array, "L m 2"],

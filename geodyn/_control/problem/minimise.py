@@ -67,8 +67,11 @@ def null_space(jacobian: Float[Array, "p n"]) -> tuple[Float[Array, "n p"], Floa
     u, sigma, vt = jnp.linalg.svd(jacobian, full_matrices=True)
     p = jacobian.shape[0]
     rank = sigma > 100 * jnp.finfo(sigma.dtype).eps * _largest(sigma)
-    inverse = vt[:p].T @ (jnp.where(rank, 1 / jnp.where(rank, sigma, 1.0), 0.0)[:, None] * u.T)
-    return inverse, jnp.concatenate([jnp.where(rank[:, None], 0.0, vt[:p]), vt[p:]]).T
+    reciprocals = jnp.where(rank, 1 / jnp.where(rank, sigma, 1.0), 0.0)
+    inverse = vt[:p].T @ (reciprocals[:, None] * u.T)
+    # Constraints that depend on others leave their directions to the null space.
+    dependent = jnp.where(rank[:, None], 0.0, vt[:p])
+    return inverse, jnp.concatenate([dependent, vt[p:]]).T
 
 
 class Directions(eqx.Module):
@@ -83,11 +86,14 @@ class Directions(eqx.Module):
     def __init__(self, hessian: Float[Array, "n n"], jacobian: Float[Array, "p n"], flat: Scalar):
         self.inverse, null = null_space(jacobian)
         self.values, vectors = jnp.linalg.eigh(null.T @ hessian @ null)
-        self.vectors, self.curved = null @ vectors, jnp.abs(self.values) > flat
+        self.vectors = null @ vectors
+        self.curved = jnp.abs(self.values) > flat
 
-    def divided(self, slope: Float[Array, " n"], values: Float[Array, " n"]) -> Float[Array, " n"]:
+    def divide_by(self, slope: Float[Array, " n"], values: Float[Array, " n"]) -> Float[Array, " n"]:
         """The slope divided by the eigenvalues `values` in the eigenbasis; zero along flat directions."""
-        return self.vectors @ jnp.where(self.curved, self.vectors.T @ slope / jnp.where(self.curved, values, 1.0), 0.0)
+        divisors = jnp.where(self.curved, values, 1.0)
+        parts = jnp.where(self.curved, self.vectors.T @ slope / divisors, 0.0)
+        return self.vectors @ parts
 
     def shift(self, slope: Float[Array, " n"], sizes: Float[Array, " n"], longest: Scalar) -> Scalar:
         """What to add to the sizes of the eigenvalues, so that the slope divided by them is not much shorter, and no
@@ -98,6 +104,7 @@ class Directions(eqx.Module):
         def is_short(shift: Scalar) -> Bool[Array, ""]:
             return jnp.linalg.norm(parts / (sizes + shift)) <= longest
 
+        # The length falls as the shift grows, so that its logarithm is found by halving.
         def halve(_: Int[Array, ""], ends: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
             low, high = ends
             middle = jnp.sqrt(low * high)
@@ -131,7 +138,7 @@ def _newton_step(
     normal = -directions.inverse @ c
     slope = gradient + hessian @ normal
     sizes = jnp.abs(directions.values)
-    step = normal - directions.divided(slope, sizes + directions.shift(slope, sizes, longest))
+    step = normal - directions.divide_by(slope, sizes + directions.shift(slope, sizes, longest))
     return step, directions.inverse.T @ (gradient + hessian @ step)
 
 
@@ -200,7 +207,9 @@ def _line_search(
 
 def _to_boundary(v: Float[Array, " w"], dv: Float[Array, " w"]) -> Scalar:
     """The largest a ≤ 1 for which v + a dv keeps at least 0.5 % of every component of v > 0."""
-    return jnp.min(jnp.where(dv < 0, -0.995 * v / jnp.where(dv < 0, dv, -1.0), 1.0), initial=1.0)
+    falls = dv < 0
+    reach = -0.995 * v / jnp.where(falls, dv, -1.0)
+    return jnp.min(jnp.where(falls, reach, 1.0), initial=1.0)
 
 
 def _nearest_slacks(h: Float[Array, " q"], predicted: Float[Array, " q"]) -> Float[Array, " q"]:
@@ -211,7 +220,7 @@ def _nearest_slacks(h: Float[Array, " q"], predicted: Float[Array, " q"]) -> Flo
     return jnp.where(h > 0.1 * predicted, h, predicted)
 
 
-def _stacked(problem: Problem, x: PyTree) -> Float[Array, " w"]:
+def _in_one_row(problem: Problem, x: PyTree) -> Float[Array, " w"]:
     f, c, h = problem(x)
     return jnp.concatenate([f[None], c, h])
 
@@ -221,7 +230,7 @@ def by_autodiff(problem: Problem, x: PyTree, weights: Float[Array, " w"]) -> tup
     flat, unravel = ravel_pytree(x)
 
     def values(flat: Float[Array, " n"]) -> Float[Array, " w"]:
-        return _stacked(problem, unravel(flat))
+        return _in_one_row(problem, unravel(flat))
 
     # The gradient is linear in the weights: forward mode over it gives both the Hessian and the jacobian.
     def gradient(flat: Float[Array, " n"], weights: Float[Array, " w"]) -> Float[Array, " n"]:
@@ -260,7 +269,9 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     barrier = _lowered_barrier(state.barrier, feasible, s * z, tolerance)
 
     trusted = jnp.minimum(8 * state.reach, 1 + jnp.linalg.norm(x))
-    dx, y_new = _newton_step(stiff, df - (barrier / s - z / s * (h - s)) @ dh, directions, c, trusted)
+    # The slacks and the multipliers z are eliminated: ds = h' dx + h − s, dz = μ/s − z − z/s ds.
+    of_bounds = barrier / s - z / s * (h - s)
+    dx, y_new = _newton_step(stiff, df - of_bounds @ dh, directions, c, trusted)
     ds = dh @ dx + h - s
     dz = barrier / s - z - z / s * ds
 
@@ -278,7 +289,8 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     def merit(a: Number, bend: Float[Array, " n"], values: Float[Array, " w"]) -> Scalar:
         f, c, h = jnp.split(values, [1, 1 + p])
         slacks = _nearest_slacks(h, slide(a, bend))
-        return f[0] - barrier * jnp.sum(jnp.log(slacks)) + weight * (_sum_of_sizes(c) + _sum_of_sizes(h - slacks))
+        violation = _sum_of_sizes(c) + _sum_of_sizes(h - slacks)
+        return f[0] - barrier * jnp.sum(jnp.log(slacks)) + weight * violation
 
     start = merit(0.0, jnp.zeros_like(dx), values)
     slope = df @ dx - barrier * jnp.sum(ds / s) - weight * (_sum_of_sizes(c) + _sum_of_sizes(h - s))
@@ -291,10 +303,10 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     length = jnp.linalg.norm(dx) + eps
     longest = jnp.minimum(_to_boundary(s, ds), trusted / length)
 
-    def reached(a: Scalar, bend: Float[Array, " n"]) -> Float[Array, " w"]:
-        return _stacked(problem, unravel(move(a, bend)))
+    def values_at(a: Scalar, bend: Float[Array, " n"]) -> Float[Array, " w"]:
+        return _in_one_row(problem, unravel(move(a, bend)))
 
-    a, bend = _line_search(reached, merit, correct, start, slope, longest, dx)
+    a, bend = _line_search(values_at, merit, correct, start, slope, longest, dx)
 
     result = _result_of(a, residual, tolerance)
     # Of the type with which it begins, and not Python's weak one: else the next call would trace all of it again. (And
@@ -305,27 +317,40 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == RESULTS.too_many_iterations, new, old), here, there)
     curved = hessian + dh.T @ (jnp.minimum(z / s, STIFFEST)[:, None] * dh)
     residual = jnp.maximum(residual, _largest(broken) / _largest(df))
-    return Minimum(unravel(x), y, z, s, barrier, a * length, curved, dc, residual, state.iterations + 1, result)
+    return Minimum(
+        x=unravel(x),
+        multipliers=y,
+        bound_multipliers=z,
+        slacks=s,
+        barrier=barrier,
+        reach=a * length,
+        hessian=curved,
+        jacobian=dc,
+        kkt_residual=residual,
+        iterations=state.iterations + 1,
+        result=result,
+    )
 
 
 @for_one_run
 def begin(problem: Problem, x: PyTree) -> Minimum:
     """The state before the first iteration; the problem is traced for the shapes of c and h, and only once."""
     _, c, h = jax.eval_shape(problem, x)
-    number, n = jnp.zeros((), c.dtype), ravel_pytree(x)[0].size
-    barrier = number + 1.0 / (1 + h.size)
+    zero = jnp.zeros((), c.dtype)
+    n = ravel_pytree(x)[0].size
+    barrier = zero + 1.0 / (1 + h.size)
     return Minimum(
-        x,
-        jnp.zeros(c.shape),
-        jnp.full(h.shape, barrier),
-        jnp.full(h.shape, 0.01),
-        barrier,
-        number + jnp.inf,
-        jnp.zeros((n, n), c.dtype),
-        jnp.zeros((*c.shape, n), c.dtype),
-        number,
-        jnp.zeros((), int),
-        jnp.array(RESULTS.too_many_iterations, int),
+        x=x,
+        multipliers=jnp.zeros(c.shape),
+        bound_multipliers=jnp.full(h.shape, barrier),
+        slacks=jnp.full(h.shape, 0.01),
+        barrier=barrier,
+        reach=zero + jnp.inf,
+        hessian=jnp.zeros((n, n), c.dtype),
+        jacobian=jnp.zeros((*c.shape, n), c.dtype),
+        kkt_residual=zero,
+        iterations=jnp.zeros((), int),
+        result=jnp.array(RESULTS.too_many_iterations, int),
     )
 
 
@@ -369,7 +394,8 @@ def minimise(
     `derivatives` is a function of (problem, x, weights) that returns (f, c, h), their jacobian, and the Hessian of
     `weights @ (f, c, h)`, for problems with derivatives that are cheaper than those of autodiff.
     """
-    state, tolerance = begin(problem, x), np.asarray(tolerance, jnp.result_type(*jax.tree.leaves(x)))
+    state = begin(problem, x)
+    tolerance = np.asarray(tolerance, jnp.result_type(*jax.tree.leaves(x)))
     try:
         for limit in range(1, max_iterations + 1) if progress else [max_iterations]:
             with compiling(progress is True and limit == 1):

@@ -267,8 +267,8 @@ def _unpack(packed: Any, arrays: dict) -> Any:
         return {key: _unpack(x, arrays) for key, x in packed["items"].items()}
     if "function" in packed:
         args, keywords = (_unpack(x, arrays) for x in packed["bound"])
-        return Partial(_named(packed["function"]), *args, **keywords)
-    kind = _named(packed["type"])
+        return Partial(_find_object(packed["function"]), *args, **keywords)
+    kind = _find_object(packed["type"])
     # Rebuild the module as JAX does from leaves: without its __init__, which may take other arguments.
     again = object.__new__(kind)
     for key, value in packed["fields"].items():
@@ -276,7 +276,7 @@ def _unpack(packed: Any, arrays: dict) -> Any:
     return again
 
 
-def _named(where: str):
+def _find_object(where: str):
     """The object of the name "module:name". Raises _ForeignError unless it is part of geodyn."""
     module, name = where.split(":", 1)
     found = getattr(import_module(module), name, None) if module.split(".")[0] == "geodyn" else None

@@ -98,7 +98,8 @@ class StrokeProblem(eqx.Module):
             return x
         end = self.base if self.end is None else self.end
         if isinstance(x, Between):
-            return SequenceStroke(jnp.concatenate([self.base[None], x.knots, end[None]]), x.coefficients, closed=False)
+            knots = jnp.concatenate([self.base[None], x.knots, end[None]])
+            return SequenceStroke(knots, x.coefficients, closed=False)
         return LegendreStroke(self.base, x) if self.end is None else OpenStroke(self.base, end, x)
 
     def __call__(self, x: PyTree) -> tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]:
@@ -137,8 +138,11 @@ class StrokeProblem(eqx.Module):
             return jnp.zeros(0)
         if isinstance(x, LegendreStroke):
             times = gauss_times(self.steps)
-            return jnp.mean(jnp.sum(jax.vmap(self.clock)(times) * jax.vmap(x)(times), axis=1))[None]
-        return (jnp.sum(self.clock.cosine * x.cosine) + jnp.sum(self.clock.sine * x.sine))[None]
+            products = jnp.sum(jax.vmap(self.clock)(times) * jax.vmap(x)(times), axis=1)
+            return jnp.mean(products)[None]
+        of_cosines = jnp.sum(self.clock.cosine * x.cosine)
+        of_sines = jnp.sum(self.clock.sine * x.sine)
+        return (of_cosines + of_sines)[None]
 
     def outcome(
         self, x: PyTree, local: AtPoints
@@ -168,8 +172,10 @@ class StrokeProblem(eqx.Module):
         if not self.is_quadratic:
             values = local(states)
             return Passing(states, values[:, 0], -values[:, 1 : 1 + k], values[:, 1 + k :])
-        forces = jnp.sum(local(shapes) * rates[:, None], axis=2)  # (A r', G r')
-        return Passing(states, jnp.sum(forces[:, k:] * rates, axis=1), -forces[:, :k], jnp.zeros((times.size, 0)))
+        both = jnp.sum(local(shapes) * rates[:, None], axis=2)
+        motion = both[:, :k]  # A r'
+        forces = both[:, k:]  # G r'
+        return Passing(states, jnp.sum(forces * rates, axis=1), -motion, jnp.zeros((times.size, 0)))
 
     def local(self, point: Float[Array, " _"]) -> Array:
         """The values of the swimmer at a point of a stroke: (A, G) [k + m, m] at r if the problem is quadratic, else
@@ -203,7 +209,12 @@ class StrokeProblem(eqx.Module):
         """The charge μ₀ of Wong's equations from the multipliers, of which those of `miss` are the first, at the
         holonomy g."""
         group = self.swimmer.group
-        slope = jax.jacfwd(lambda e: self.miss(group.compose(group.exp(e), g)))(jnp.zeros(group.dim, g.dtype))
+
+        def miss_after(xi: Float[Array, " k"]) -> Float[Array, " p"]:
+            """The error of the holonomy, moved by exp(ξ) in space."""
+            return self.miss(group.compose(group.exp(xi), g))
+
+        slope = jax.jacfwd(miss_after)(jnp.zeros(group.dim, g.dtype))
         return self.energy / 2 * multipliers[: slope.shape[0]] @ slope
 
     def gaps(self, state: Float[Array, " _"]) -> Float[Array, " _"]:
@@ -212,7 +223,7 @@ class StrokeProblem(eqx.Module):
         bounded = state[np.array(self.bounded, int)]
         return jnp.concatenate([bounded - lower, upper - bounded]) / jnp.tile(upper - lower, 2)
 
-    def reached(self, xi: Float[Array, " k"]) -> Float[Array, "..."]:
+    def displacement_of(self, xi: Float[Array, " k"]) -> Float[Array, "..."]:
         """The displacement of the holonomy exp(ξ) in the form of the target `displacement`: the coordinates ξ, the
         length of the translation and the rotation, or that length alone (of a group with one dimension, the
         coordinate)."""
@@ -222,24 +233,30 @@ class StrokeProblem(eqx.Module):
             return xi[0]
         wanted = self.displacement[0] if self.sized else self.displacement
         moves = xi[: self.swimmer.group.translations]
-        length = jnp.sqrt(jnp.sum(moves**2) + (jnp.finfo(xi.dtype).eps * wanted) ** 2)
+        # A length has no derivative at 0: there what is below rounding rounds the corner off.
+        rounding = jnp.finfo(xi.dtype).eps * wanted
+        length = jnp.sqrt(jnp.sum(moves**2) + rounding**2)
         return jnp.append(length, xi[moves.size :]) if self.sized else length
 
-    def asked(self) -> np.ndarray:
+    def asked_components(self) -> np.ndarray:
         """The indices of the components of the displacement that are asked for."""
         return np.delete(np.arange(self.displacement.size), self.free)
 
     def of_components(self, prices: Float[Array, " a"]) -> Float[Array, "..."]:
         """Numbers of the components that are asked for, in the form of the displacement, with 0 for those that are
         free."""
-        whole = jnp.zeros_like(prices, shape=self.displacement.size).at[self.asked()].set(prices)
+        whole = jnp.zeros_like(prices, shape=self.displacement.size).at[self.asked_components()].set(prices)
         return whole.reshape(self.displacement.shape)
 
     def missing(self, xi: Float[Array, " k"]) -> Float[Array, " p"]:
         """The error of exp(ξ) relative to the displacement; if that is a length, followed by the net rotation."""
         target = self.displacement
-        move = jnp.atleast_1d((self.reached(xi) - target) / jnp.linalg.norm(target))[self.asked()]
-        return move if target.ndim else jnp.append(move, xi[max(self.swimmer.group.translations, 1) :])
+        off = (self.displacement_of(xi) - target) / jnp.linalg.norm(target)
+        move = jnp.atleast_1d(off)[self.asked_components()]
+        if target.ndim:
+            return move
+        rotation = xi[max(self.swimmer.group.translations, 1) :]
+        return jnp.append(move, rotation)
 
     def miss(self, g: Float[Array, "d d"]) -> Float[Array, " p"]:
         """The error of the holonomy g, as by `missing`; of one that shall be a pose, how far it is beyond that."""
@@ -269,6 +286,7 @@ def clock_of(stroke: PyTree, bounded: tuple[int, ...]) -> FourierStroke | None:
         return None
     order = jnp.arange(1, stroke.cosine.shape[1] + 1)[None]
     size = jnp.sum(stroke.cosine**2 + stroke.sine**2)
+    # The derivative of the coefficients by a shift of time, over its size.
     late = FourierStroke(0 * stroke.mean, order * stroke.sine / size, -order * stroke.cosine / size)
     return without_derivatives(late)
 
@@ -282,13 +300,22 @@ class Pace(eqx.Module):
 
     def __call__(self, t: Scalar) -> Float[Array, " m"]:
         """The weighted rate at a time."""
-        square = jnp.sum(jnp.mean(jax.vmap(lambda t: shape_and_rate(self.stroke, t)[1] ** 2)(gauss_times(32)), axis=0))
-        return self.weight * shape_and_rate(self.stroke, t)[1] / square
+
+        def rate_at(t: Scalar) -> Float[Array, " m"]:
+            return shape_and_rate(self.stroke, t)[1]
+
+        squares = jax.vmap(lambda t: rate_at(t) ** 2)(gauss_times(32))
+        mean_square = jnp.sum(jnp.mean(squares, axis=0))
+        return self.weight * rate_at(t) / mean_square
 
 
 def without_derivatives(tree: PyTree) -> Any:
     """The tree with stopped gradients: the evidence for a stroke is not differentiable."""
-    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_inexact_array(x) else x, tree)
+
+    def stop(x: Any) -> Any:
+        return jax.lax.stop_gradient(x) if eqx.is_inexact_array(x) else x
+
+    return jax.tree.map(stop, tree)
 
 
 @for_one_run
@@ -299,11 +326,11 @@ def outcome(problem: StrokeProblem, x: PyTree, multipliers: Float[Array, " p"]) 
     passing, elements = _on_twice_the_steps(problem, x)
     energy = mean(passing.powers)
     end = elements[-1]
-    prices = problem.energy / jnp.linalg.norm(problem.displacement) * multipliers[: problem.asked().size]
+    prices = problem.energy / jnp.linalg.norm(problem.displacement) * multipliers[: problem.asked_components().size]
     return {
         "stroke": stroke,
         "cost": energy,
-        "displacement": problem.reached(problem.swimmer.group.log(end)),
+        "displacement": problem.displacement_of(problem.swimmer.group.log(end)),
         "charge": problem.charge(multipliers, end),
         "multiplier": problem.of_components(prices),
         "room": jnp.min(jax.vmap(problem.gaps)(passing.states), initial=jnp.inf),
@@ -336,7 +363,9 @@ def _wong_residual(
     """`wong_residual` from the group elements after each step."""
     steps = elements.shape[0]
     times = jnp.arange(1, steps) / steps
-    charges = jax.vmap(lambda g: problem.swimmer.group.adjoint(g).T @ charge)(elements[:-1])
+    group = problem.swimmer.group
+    # The charge is constant in space; the body sees it in its own frame.
+    charges = jax.vmap(lambda g: group.adjoint(g).T @ charge)(elements[:-1])
     motion = jax.vmap(lambda t: jet(stroke, t))(times)
 
     def forces(
@@ -347,8 +376,10 @@ def _wong_residual(
     needed, felt = native_rows(forces, *motion, charges)
 
     def room(t: Scalar) -> Scalar:
-        return jnp.min(problem.gaps(jnp.concatenate(shape_and_rate(stroke, t))), initial=1.0)
+        state = jnp.concatenate(shape_and_rate(stroke, t))
+        return jnp.min(problem.gaps(state), initial=1.0)
 
+    # On a bound the stroke is pressed against it, and obeys other equations.
     inside = jax.vmap(room)(times) > 0.01
     defect = jnp.max(jnp.where(inside[:, None], jnp.abs(needed - felt), 0.0), axis=0)
     return jnp.max(defect / jnp.max(jnp.abs(felt), axis=0))

@@ -191,7 +191,8 @@ def _at_nodes(problem: StrokeProblem, states: Float[Array, "Q s"]) -> AtNodes:
     def with_signs(x: Float[Array, "Q d ..."]) -> Float[Array, "Q d ..."]:
         row = np.arange(x.shape[1])
         signs = jnp.asarray(np.where((row >= 1) & (row <= k), -1.0, 1.0), x.dtype)
-        return x * signs.reshape(-1, *[1] * (x.ndim - 2))[None]
+        ones = [1] * (x.ndim - 2)
+        return x * signs.reshape(-1, *ones)[None]
 
     values, slopes, second = map(with_signs, native_rows(jet(problem.local, 2), states))
 
@@ -225,11 +226,16 @@ def _with_power(problem: StrokeProblem, states: Float[Array, "Q s"]) -> AtNodes:
         power = weights[:, :1] * u
         prices = -weights[:, 1:]
         second_along = jnp.sum(second * u[:, None, :, None, None], axis=2)
-        rr = jnp.sum(jnp.concatenate([prices, power], 1)[:, :, None, None] * second_along, axis=1)
-        ur = jnp.sum(jnp.concatenate([prices, 2 * power], 1)[:, :, None, None] * slope, axis=1)
+        of_rr = jnp.concatenate([prices, power], axis=1)
+        rr = jnp.sum(of_rr[:, :, None, None] * second_along, axis=1)
+        # The power is quadratic in u, which gives its slope the factor 2; the velocity is linear.
+        of_ur = jnp.concatenate([prices, 2 * power], axis=1)
+        ur = jnp.sum(of_ur[:, :, None, None] * slope, axis=1)
         uu = 2 * weights[:, :1, None] * forms[:, k:]
         ru = jnp.swapaxes(ur, 1, 2)
-        return jnp.concatenate([jnp.concatenate([rr, ru], 2), jnp.concatenate([ur, uu], 2)], axis=1)
+        upper = jnp.concatenate([rr, ru], axis=2)
+        lower = jnp.concatenate([ur, uu], axis=2)
+        return jnp.concatenate([upper, lower], axis=1)
 
     return AtNodes(values, slopes, bend)
 
@@ -251,15 +257,15 @@ def _of_poses(
     dvelocities = dxi.reshape(steps, 3 * k, dxi.shape[-1])
     way = _way(group, velocities)
 
-    def turned(phi: Float[Array, " k"]) -> Float[Array, " p"]:
+    def miss_at(phi: Float[Array, " k"]) -> Float[Array, " p"]:
         """`miss` at the holonomy exp(Φ) G."""
         return problem.miss(group.compose(group.exp(phi), way.end))
 
     still = jnp.zeros(k, xi.dtype)
-    missing = jax.eval_shape(turned, still).size
+    missing = jax.eval_shape(miss_at, still).size
     of_miss = weights[1 : 1 + missing]
     clear = None if problem.obstacles is None else _clearance(problem, x, way.ends, weights[1 + missing + between :])
-    miss, slope, second = _weighted(turned, still, of_miss)
+    miss, slope, second = _with_derivatives(miss_at, still, of_miss)
     charges = _charges(of_miss @ slope, clear, steps)
     local = _of_steps(group, way, velocities, charges)
     prices = local.prices.reshape(-1, k)
@@ -323,9 +329,17 @@ def _of_steps(
         return _exponent(group, len(velocities), xi)
 
     of_steps = jnp.sum(charges[:, :, None] * way.adjoints, axis=1)
-    dpsi, ddpsi = jax.vmap(lambda xi, charge: _of_exponent(group, xi, charge))(way.exponents, of_steps)
+
+    def of_exponent(xi: Float[Array, " k"], charge: Float[Array, " k"]) -> tuple[Array, Array]:
+        return _of_exponent(group, xi, charge)
+
+    def of_velocities(xi: Float[Array, " u"], charge: Float[Array, " k"]) -> tuple[Array, Array]:
+        _, jacobian, hessian = _with_derivatives(exponent, xi, charge)
+        return jacobian, hessian
+
+    dpsi, ddpsi = jax.vmap(of_exponent)(way.exponents, of_steps)
     of_exponents = jnp.sum(of_steps[:, :, None] * dpsi, axis=1)
-    dexponents, ddexponents = jax.vmap(lambda xi, charge: _weighted(exponent, xi, charge)[1:])(velocities, of_exponents)
+    dexponents, ddexponents = jax.vmap(of_velocities)(velocities, of_exponents)
     prices = jnp.sum(of_exponents[:, :, None] * dexponents, axis=1)
     return OfSteps(dpsi, ddpsi, dexponents, ddexponents, prices)
 
@@ -355,11 +369,11 @@ def _clearance(
     shapes = shapes_of(flat)
 
     def gaps_at(g: Float[Array, "e e"], r: Float[Array, " m"], weights: Float[Array, " o"]):
-        def moved(change: Float[Array, " c"]) -> Float[Array, " o"]:
+        def gaps_after(change: Float[Array, " c"]) -> Float[Array, " o"]:
             turn, bend = jnp.split(change, [group.dim])
             return problem.clearance(group.compose(group.exp(turn), g), r + bend)
 
-        return _weighted(moved, jnp.zeros(group.dim + r.size, r.dtype), weights)
+        return _with_derivatives(gaps_after, jnp.zeros(group.dim + r.size, r.dtype), weights)
 
     of_steps = weights.reshape(problem.steps, -1)
     gaps, slopes, bend = jax.vmap(gaps_at)(poses, shapes, of_steps)
@@ -371,15 +385,15 @@ def _of_exponent(
 ) -> tuple[Float[Array, "k k"], Float[Array, "k k"]]:
     """For exp(ξ + δξ) = exp(ψ) exp(ξ): the first derivative of ψ by δξ, and the second derivative of charge·ψ."""
 
-    def weighted(xi: Float[Array, " k"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
+    def price(xi: Float[Array, " k"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
         dexp = group.dexp(xi)
         return charge @ dexp, dexp
 
-    second, first = jax.jacfwd(weighted, has_aux=True)(xi)
+    second, first = jax.jacfwd(price, has_aux=True)(xi)
     return first, (second + second.T) / 2
 
 
-def _weighted(
+def _with_derivatives(
     function: Callable[[Float[Array, " n"]], Float[Array, " v"]], x: Float[Array, " n"], weights: Float[Array, " v"]
 ) -> tuple[Float[Array, " v"], Float[Array, "v n"], Float[Array, "n n"]]:
     """Value, jacobian, and Hessian of `weights @ function(x)`: in one sweep, which is a shorter program than three."""

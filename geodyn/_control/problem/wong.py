@@ -164,14 +164,14 @@ def _felt(
 ) -> Float[Array, " m"]:
     """The force on the charge of a body without a connection; the charge stands still in space, `μ'·η = μ·[ξ, η]`."""
 
-    def carried(r: Float[Array, " m"], rdot: Float[Array, " m"], charge: Float[Array, " k"]) -> Scalar:
+    def coupling(r: Float[Array, " m"], rdot: Float[Array, " m"], charge: Float[Array, " k"]) -> Scalar:
         return charge @ swimmer.velocity(r, rdot)
 
     basis = jnp.eye(charge.size, dtype=charge.dtype)
     xi = swimmer.velocity(r, rdot)
     turning = jax.vmap(lambda e: charge @ swimmer.group.bracket(xi, e))(basis)
-    rate = jax.jvp(jax.grad(carried, 1), (r, rdot, charge), (rdot, rddot, turning))[1]
-    return rate - jax.grad(carried)(r, rdot, charge)
+    rate = jax.jvp(jax.grad(coupling, 1), (r, rdot, charge), (rdot, rddot, turning))[1]
+    return rate - jax.grad(coupling)(r, rdot, charge)
 
 
 def jet(stroke: Stroke, t: Number) -> tuple[Float[Array, " m"], Float[Array, " m"], Float[Array, " m"]]:

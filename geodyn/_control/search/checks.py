@@ -181,7 +181,7 @@ def check_frame(swimmer: AbstractLocomotion, bounds: Any, base: Any, ends: Any) 
         return
     raise ValueError(
         f"optimal_stroke: {type(swimmer).__name__} has no optimal stroke with a free shape: {swimmer.needs_bounds}."
-        f" Pass bounds=(lower, upper) of its shape{_named(swimmer)}, or base=, a shape that the stroke passes."
+        f" Pass bounds=(lower, upper) of its shape{_names_of_shape(swimmer)}, or base=, a shape that the stroke passes."
     )
 
 
@@ -190,8 +190,8 @@ def check_count(swimmer: AbstractLocomotion, m: int, closed: bool) -> None:
     name, count = type(swimmer).__name__, swimmer.shape_count
     if count is not None and m != count:
         raise ValueError(
-            f"optimal_stroke: {name} has {count} shape variable{'s' * (count > 1)}{_named(swimmer)}, got shapes of {m}"
-            f" (guess, base, ends, bounds); give {count} numbers each."
+            f"optimal_stroke: {name} has {count} shape variable{'s' * (count > 1)}{_names_of_shape(swimmer)}, got"
+            f" shapes of {m} (guess, base, ends, bounds); give {count} numbers each."
         )
     if m == 1 and closed:
         raise ValueError(
@@ -200,7 +200,7 @@ def check_count(swimmer: AbstractLocomotion, m: int, closed: bool) -> None:
         )
 
 
-def _named(swimmer: AbstractLocomotion) -> str:
+def _names_of_shape(swimmer: AbstractLocomotion) -> str:
     """The names of the shape variables in brackets, where the body names them, for a message."""
     names = getattr(swimmer, "shape_names", None)
     return f" ({', '.join(names)})" if names else ""

@@ -19,8 +19,10 @@ from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Str
 def locked_factor(swimmer: AbstractInvariantMetric, r: Float[Array, " m"]) -> Float[Array, "k k"]:
     """A factor L of the locked metric `Lᵀ L` on the Lie algebra at a shape; it makes translations and rotations
     comparable."""
-    half = jax.grad(lambda xi: swimmer.quadratic_form(r, xi, jnp.zeros_like(r)) / 2)
-    return jnp.linalg.cholesky(jax.vmap(half)(jnp.eye(swimmer.group.dim, dtype=r.dtype))).T
+    still = jnp.zeros_like(r)
+    momentum = jax.grad(lambda xi: swimmer.quadratic_form(r, xi, still) / 2)
+    metric = jax.vmap(momentum)(jnp.eye(swimmer.group.dim, dtype=r.dtype))
+    return jnp.linalg.cholesky(metric).T
 
 
 @for_one_run
@@ -48,19 +50,22 @@ def small_stroke(
         size = jnp.linalg.norm(displacement)
         direction = displacement / size
     else:
-        size, free = jnp.abs(displacement), max(swimmer.group.translations, 1)
-        direction = jnp.linalg.svd(flux[:free].reshape(free, -1), full_matrices=False)[0][:, 0]
-        direction = jnp.concatenate([direction, jnp.zeros(swimmer.group.dim - free)])
-        direction = jnp.sign(displacement) * (jnp.abs(direction) if free == 1 else direction)
+        # The translation along which the curvature is largest.
+        size = jnp.abs(displacement)
+        moves = max(swimmer.group.translations, 1)
+        direction = jnp.linalg.svd(flux[:moves].reshape(moves, -1), full_matrices=False)[0][:, 0]
+        direction = jnp.concatenate([direction, jnp.zeros(swimmer.group.dim - moves)])
+        direction = jnp.sign(displacement) * (jnp.abs(direction) if moves == 1 else direction)
     u, sigma, vt = jnp.linalg.svd(jnp.einsum("a,aij->ij", direction, flux))
     radius = jnp.sqrt(size / (jnp.pi * sigma[0]))
     # If a symmetry forbids the displacement, the curvature along it is rounding error: compare it with the form.
-    scale = jnp.maximum(
-        jnp.max(jnp.abs(direction @ form)), jnp.sqrt(jnp.finfo(field.dtype).eps) * jnp.max(jnp.abs(form))
-    )
-    exists = jnp.max(jnp.abs(jnp.tensordot(direction, field, 1))) > 1e-6 * scale
+    rounding = jnp.sqrt(jnp.finfo(field.dtype).eps) * jnp.max(jnp.abs(form))
+    scale = jnp.maximum(jnp.max(jnp.abs(direction @ form)), rounding)
+    along = jnp.tensordot(direction, field, 1)
+    exists = jnp.max(jnp.abs(along)) > 1e-6 * scale
     if displacement.ndim:
-        astray = size / sigma[0] * jnp.einsum("p,apq,q->a", u[:, 0], flux, vt[0]) - displacement
+        reached = size / sigma[0] * jnp.einsum("p,apq,q->a", u[:, 0], flux, vt[0])
+        astray = reached - displacement
         astray = astray.at[np.array(free, int)].set(0.0)
         metric = locked_factor(swimmer, centre)
         exists = exists & (jnp.linalg.norm(metric @ astray) < jnp.linalg.norm(metric @ displacement) / 3)

@@ -49,7 +49,8 @@ def _is_none(x: Any) -> bool:
 def _change(problem: StrokeProblem, tangent: Any, found: Minimum) -> tuple[Any, Float[Array, " p"]]:
     """The tangents of the point and the multipliers, from the tangent of the problem."""
     flat, unravel = ravel_pytree(found.x)
-    y, z = found.multipliers, found.bound_multipliers
+    y = found.multipliers
+    z = found.bound_multipliers
     stiffness = jax.lax.stop_gradient(jnp.minimum(z / found.slacks, STIFFEST))
 
     def conditions(
@@ -64,7 +65,7 @@ def _change(problem: StrokeProblem, tangent: Any, found: Minimum) -> tuple[Any, 
         slope, (c, h) = jax.grad(lagrangian, has_aux=True)(flat)
         return slope, c, h
 
-    def pushed(
+    def eliminate_bounds(
         slope: Float[Array, " n"], c: Float[Array, " p"], h: Float[Array, " q"]
     ) -> tuple[Float[Array, " n"], Float[Array, " p"]]:
         """The tangents (slope, c) of the conditions, with those of the bounds eliminated by dz = −(z/s) dh."""
@@ -72,20 +73,24 @@ def _change(problem: StrokeProblem, tangent: Any, found: Minimum) -> tuple[Any, 
         return slope + pull(stiffness * h)[0], c
 
     def kkt(v: tuple[Float[Array, " n"], Float[Array, " p"]]) -> tuple[Float[Array, " n"], Float[Array, " p"]]:
-        slope, c = pushed(*jax.jvp(lambda flat: conditions(problem, flat), (flat,), v[:1])[1])
-        return slope - jax.vjp(lambda flat: problem.plain(unravel(flat))[1], flat)[1](v[1])[0], -c
+        """The matrix [[H, −Jᵀ], [−J, 0]] applied to (dx, dy)."""
+        dx, dy = v
+        slope, c = eliminate_bounds(*jax.jvp(lambda flat: conditions(problem, flat), (flat,), (dx,))[1])
+        pull = jax.vjp(lambda flat: problem.plain(unravel(flat))[1], flat)[1]
+        return slope - pull(dy)[0], -c
 
     def solve(
         _: Any, b: tuple[Float[Array, " n"], Float[Array, " p"]]
     ) -> tuple[Float[Array, " n"], Float[Array, " p"]]:
-        return kkt_solution(*jax.lax.stop_gradient((found.hessian, found.jacobian)), *b)
+        hessian, jacobian = jax.lax.stop_gradient((found.hessian, found.jacobian))
+        return kkt_solution(hessian, jacobian, *b)
 
     moving, still = eqx.partition(problem, jax.tree.map(lambda t: t is not None, tangent, is_leaf=_is_none))
 
-    def varied(moving: PyTree) -> tuple[Float[Array, " n"], Float[Array, " p"], Float[Array, " q"]]:
+    def conditions_of(moving: PyTree) -> tuple[Float[Array, " n"], Float[Array, " p"], Float[Array, " q"]]:
         return conditions(eqx.combine(moving, still), flat)
 
-    slope, c = pushed(*jax.jvp(varied, (moving,), (tangent,))[1])
+    slope, c = eliminate_bounds(*jax.jvp(conditions_of, (moving,), (tangent,))[1])
     dx, dy = jax.lax.custom_linear_solve(kkt, (-slope, c), solve, symmetric=True)
     return unravel(dx), dy
 
@@ -94,11 +99,10 @@ def kkt_solution(
     hessian: Float[Array, "n n"], jacobian: Float[Array, "p n"], b: Float[Array, " n"], c: Float[Array, " p"]
 ) -> tuple[Float[Array, " n"], Float[Array, " p"]]:
     """(dx, dy) with `H dx − Jᵀ dy = b`, `−J dx = c`; dx has no part along flat directions."""
-    directions = Directions(
-        hessian, jacobian, jnp.sqrt(jnp.finfo(b.dtype).eps) * jnp.max(jnp.abs(jnp.diagonal(hessian)))
-    )
+    flat = jnp.sqrt(jnp.finfo(b.dtype).eps) * jnp.max(jnp.abs(jnp.diagonal(hessian)))
+    directions = Directions(hessian, jacobian, flat)
     normal = -directions.inverse @ c
-    dx = normal + directions.divided(b - hessian @ normal, directions.values)
+    dx = normal + directions.divide_by(b - hessian @ normal, directions.values)
     return dx, directions.inverse.T @ (hessian @ dx - b)
 
 
@@ -146,10 +150,11 @@ def sensitivity(optimum: OptimalStroke, *, steps: Count = 128) -> Costly:
 
 @jit
 def _sensitivity(optimum: OptimalStroke, steps: Count) -> Costly:
-    end = optimum.swimmer.group.inverse(holonomy(optimum.swimmer, optimum.stroke, steps=steps))
+    back = optimum.swimmer.group.inverse(holonomy(optimum.swimmer, optimum.stroke, steps=steps))
 
     def lagrangian(swimmer: Costly) -> Scalar:
-        beyond = swimmer.group.log(swimmer.group.compose(holonomy(swimmer, optimum.stroke, steps=steps), end))
+        end = holonomy(swimmer, optimum.stroke, steps=steps)
+        beyond = swimmer.group.log(swimmer.group.compose(end, back))
         return cost(swimmer, optimum.stroke, steps=steps) - 2 * optimum.charge @ beyond
 
     return eqx.filter_grad(lagrangian)(optimum.swimmer)

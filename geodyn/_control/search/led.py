@@ -29,15 +29,21 @@ def _random_loop(
     """A random loop of about the size that the curvature requires for the displacement, at most 1, about a random
     shape whose distance from `centre` is about `width` times this size."""
     swimmer = metric_of(swimmer)
-    metric = jnp.linalg.inv(jnp.linalg.cholesky(reduction(swimmer, centre)[1])).T
+    _, metric = reduction(swimmer, centre)
+    frame = jnp.linalg.inv(jnp.linalg.cholesky(metric)).T  # orthonormal in the metric of shapes
     factor = locked_factor(swimmer, centre)
-    flux = jnp.einsum("ip,aij,jq->apq", metric, jnp.tensordot(factor, curvature(swimmer, centre), 1), metric)
+    field = jnp.tensordot(factor, curvature(swimmer, centre), 1)
+    flux = jnp.einsum("ip,aij,jq->apq", frame, field, frame)
     area = jnp.linalg.norm(factor @ target) / jnp.linalg.norm(flux)
-    unit = jnp.sqrt(jnp.minimum(area, 1 / jnp.max(metric**2))) * metric
+    unit = jnp.sqrt(jnp.minimum(area, 1 / jnp.max(frame**2))) * frame
     waves = jax.random.normal(key, (centre.size, 2 * _COARSE.harmonics + 1), centre.dtype)
     k = np.arange(1, _COARSE.harmonics + 1)
-    cosine, sine = (unit @ w / k[None] ** 2 for w in jnp.split(waves[:, 1:], 2, axis=1))
-    return FourierStroke(centre + width * unit @ waves[:, 0], cosine, sine)
+    of_cosine, of_sine = jnp.split(waves[:, 1:], 2, axis=1)
+    return FourierStroke(
+        mean=centre + width * unit @ waves[:, 0],
+        cosine=unit @ of_cosine / k[None] ** 2,
+        sine=unit @ of_sine / k[None] ** 2,
+    )
 
 
 class Led(eqx.Module):
@@ -70,10 +76,10 @@ def led_stroke(
         start = loop if base is None else FourierStroke(loop.mean + base - loop(0.0), loop.cosine, loop.sine)
         x, energy = unknowns(swimmer, start, base, target, _COARSE, None, density)
         steps = int(_COARSE.steps if isinstance(x, FourierStroke) else 2 * _COARSE.steps)
-        unbounded, walls = (
-            StrokeProblem(swimmer, target, energy, base, *held, steps, None, density, None, free)
-            for held in (((jnp.zeros(0), jnp.zeros(0)), ()), (limits, bounded))
-        )
+        no_limits = (jnp.zeros(0), jnp.zeros(0))
+        # The descent knows no bounds: those with them only say how far the stroke is from them.
+        unbounded = StrokeProblem(swimmer, target, energy, base, no_limits, (), steps, None, density, None, free)
+        walls = StrokeProblem(swimmer, target, energy, base, limits, bounded, steps, None, density, None, free)
         x = _COARSE.solve(unbounded, x, False).x
         cost, miss, gaps = walls(x)
         return Led(unbounded.stroke(x), energy * cost, jnp.linalg.norm(miss), jnp.min(gaps, initial=jnp.inf))

@@ -136,7 +136,7 @@ class LevelSet(AbstractMetric):
     def project(self, x: Numbers) -> Float[Array, " n"]:
         """The point of the set that is reached from x along the gradients of the constraints at x; NaN if none is."""
         x = jnp.asarray(x, float)
-        return _displaced(x, self.normals(x), _multipliers(self, x, self.normals(x)))
+        return _displace(x, self.normals(x), _multipliers(self, x, self.normals(x)))
 
     @checked
     def chart(self, x: Float[Array, " n"]) -> Embedded:
@@ -163,7 +163,7 @@ class _Graph(eqx.Module):
 
     def __call__(self, y: Float[Array, " d"]) -> Float[Array, " n"]:
         x = self.x + y @ self.basis
-        return _displaced(x, self.normals, _multipliers(self.level_set, x, self.normals))
+        return _displace(x, self.normals, _multipliers(self.level_set, x, self.normals))
 
 
 class _Particle(eqx.Module):
@@ -177,7 +177,7 @@ class _Particle(eqx.Module):
         return kinetic if self.potential is None else kinetic - self.potential(q)
 
 
-def _displaced(x: Float[Array, " n"], normals: Float[Array, "n c"], lam: Float[Array, " c"]) -> Float[Array, " n"]:
+def _displace(x: Float[Array, " n"], normals: Float[Array, "n c"], lam: Float[Array, " c"]) -> Float[Array, " n"]:
     return x + normals @ lam
 
 
@@ -188,7 +188,7 @@ def _multipliers(level_set: LevelSet, x: Float[Array, " n"], normals: Float[Arra
     unit = normals / scale[None, :]
     size = 1 + jnp.max(jnp.abs(jax.lax.stop_gradient(x)))
     zero = jnp.zeros(normals.shape[1], x.dtype)
-    return root(lambda lam: level_set.residual(_displaced(x, unit, lam)), zero, zero, size) / scale
+    return root(lambda lam: level_set.residual(_displace(x, unit, lam)), zero, zero, size) / scale
 
 
 def regular_inverse(gram: Float[Array, "c c"]) -> Float[Array, "c c"]:
@@ -331,14 +331,14 @@ def _(
 @jit
 def _(space: LevelSet, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any) -> Array:
     # Shooting within the set leaves the equations along its normals empty. They say that the normal part of v is zero.
-    def filled(v: Float[Array, " n"]) -> Float[Array, " n"]:
+    def normal_part(v: Float[Array, " n"]) -> Float[Array, " n"]:
         return space.normals(y) @ (jax.jacfwd(space.residual)(x) @ v)
 
     def end(v: Float[Array, " n"]) -> Float[Array, " n"]:
         return geodesic_of(space, x, v, jnp.ones(1, x.dtype), STEPS)[0][0]
 
-    v = root(lambda v: end(v) + filled(v), y, space.projector(x) @ (y - x))
-    arrived = jnp.max(jnp.abs(filled(v))) <= jnp.finfo(x.dtype).eps ** 0.5 * (1 + jnp.max(jnp.abs(y)))
+    v = root(lambda v: end(v) + normal_part(v), y, space.projector(x) @ (y - x))
+    arrived = jnp.max(jnp.abs(normal_part(v))) <= jnp.finfo(x.dtype).eps ** 0.5 * (1 + jnp.max(jnp.abs(y)))
     return nan_unless(arrived, v, (space, x, y))
 
 

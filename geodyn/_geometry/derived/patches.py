@@ -94,7 +94,7 @@ class Atlas(AbstractManifold, AbstractPatches):
         own = self._in_own_chart(x, lambda chart, local: local @ local)
         return jnp.where((own > (reach * self._radius(x)) ** 2) & (square < own), nearest, 0)
 
-    def moved(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def move(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
         return jnp.where(target == 0, x, self._coordinates_in(target, self.embed(x)))
 
     def _radius(self, x: Array) -> Scalar:
@@ -154,7 +154,7 @@ class OneChart(AbstractPatches):
     def target(self, x: Float[Array, " n"], reach: float) -> Scalar:
         return jnp.zeros((), x.dtype)
 
-    def moved(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def move(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
         return x
 
 

@@ -32,14 +32,14 @@ from geodyn._geometry.geodesics.paths import (
     Ends,
     Metric,
     action,
-    chosen,
+    choose,
+    combine,
     cut,
     defect,
     ends,
     energy_at,
     gauss,
     joints,
-    mixed,
     pieces_of,
     residual,
     tail,
@@ -159,17 +159,17 @@ def _of_one_piece(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], 
     start = straight(metric, x, y, jnp.zeros((nodes, x.size), x.dtype))[None]
     h = _equal(start)
 
-    def evaluated(u: Float[Array, "1 q n"]) -> tuple[Float[Array, "1 q n"], tuple[Ends, Scalar]]:
+    def evaluate(u: Float[Array, "1 q n"]) -> tuple[Float[Array, "1 q n"], tuple[Ends, Scalar]]:
         """The residual; the ends, and the fraction of the energy that is not resolved."""
         at = pieces_of(metric, x, h, u)
         return residual(x, y, h, u, at)[0], (ends(h, at), tail(at))
 
     def turn(state: tuple[Progress, tuple[Ends, Scalar]]) -> tuple[Progress, tuple[Ends, Scalar]]:
         s, _ = state
-        r, others = evaluated(s.w)
+        r, others = evaluate(s.w)
         return next_progress(s, s.w - r, zero, MOST_PLAIN), others
 
-    _, shapes = jax.eval_shape(evaluated, start)
+    _, shapes = jax.eval_shape(evaluate, start)
     unknown = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
     begin = batched_as(start, (first_progress(start, yes), unknown))
     found, (at_ends, unresolved) = jax.lax.while_loop(lambda state: state[0].going, turn, begin)
@@ -246,14 +246,14 @@ def _ends_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Ends
     if jax.tree.leaves(dmetric):
         # −p(0) and p(1) are the derivatives of E along the changes `moved`, which lead to other geodesics. These do not
         # depend to first order on the path, so that how it changes with the metric is not needed.
-        values, hessian, h, u, moved = _varied(*primals)
+        values, hessian, h, u, moved = _vary(*primals)
 
         def variation(metric: Metric) -> tuple[Scalar, Float[Array, " d"]]:
             return _first_variation(metric, x, h, u, moved)
 
         _, (rate, rates) = change_of(variation, (metric,), (dmetric,))
     else:
-        values, hessian = _expanded(*primals)
+        values, hessian = _expand(*primals)
     _, begin, end = values
     begins, stops = jnp.split(hessian @ change + rates, 2)
     slope = jnp.concatenate([-begin, end])
@@ -275,14 +275,14 @@ def _first_variation(
 
 
 @custom_jvp
-def _expanded(
+def _expand(
     metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort
 ) -> tuple[Ends, Float[Array, "d d"]]:
     """The `Ends` of the geodesic from x to y, and the Hessian of E with respect to both points."""
-    return _solved(metric, x, y, effort)[:2]
+    return _solve(metric, x, y, effort)[:2]
 
 
-@_expanded.def_jvp
+@_expand.def_jvp
 def _expanded_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     return eqx.filter_jvp(lambda *point: _at_path(*point, primals[3])[:2], primals[:3], tangents[:3])
 
@@ -299,30 +299,30 @@ class Varied(NamedTuple):
 
 
 @custom_jvp
-def _varied(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Varied:
+def _vary(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Varied:
     """The geodesic from x to y."""
-    return _solved(metric, x, y, effort)
+    return _solve(metric, x, y, effort)
 
 
-@_varied.def_jvp
+@_vary.def_jvp
 def _varied_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Varied, Any]:
     return eqx.filter_jvp(lambda *point: _at_path(*point, primals[3]), primals[:3], tangents[:3])
 
 
 def _at_path(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Varied:
-    """What `_varied` returns, as a function of `_path`, so that it can be differentiated again."""
+    """What `_vary` returns, as a function of `_path`, so that it can be differentiated again."""
     u = _path(metric, x, y, effort)
     h = _equal(u)
     at_ends, hessian, moved = _chain(metric, x, h, u, len(u))
     return Varied(at_ends, hessian, h, u, moved)
 
 
-def _solved(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Varied:
-    """What `_varied` returns."""
-    return native_of(_found, metric, x, y, effort)
+def _solve(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Varied:
+    """What `_vary` returns."""
+    return native_of(_search, metric, x, y, effort)
 
 
-def _found(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Varied:
+def _search(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Varied:
     u, _, good, inverses = _short(metric, x, y, effort)
 
     def longer(u: Float[Array, "k q n"], _: Int[Array, ""]) -> tuple[Float[Array, "k q n"], Int[Array, ""]]:
@@ -370,7 +370,7 @@ def _expansion(metric: Metric, x: Float[Array, " n"], u: Float[Array, "q n"]) ->
         energy, slope = jax.value_and_grad(lambda point: energy_at(metric, *point))(point)
         return slope, (energy, slope)
 
-    points = jnp.stack([x[None] + mixed(rule.matrix, u), u], axis=1)
+    points = jnp.stack([x[None] + combine(rule.matrix, u), u], axis=1)
     curvatures, (energies, slopes) = jax.vmap(jax.jacfwd(slope, has_aux=True))(points)
     first = jnp.einsum("qAa,qAi->ai", weighted, slopes)
     second = jnp.einsum("qAa,qAiBj->qaiBj", weighted, curvatures)
@@ -404,9 +404,9 @@ def _chain(
     def add(k: Int[Array, ""], path: Expansion) -> Expansion:
         (energy, begin, _), before, moved = path
         here = jnp.arange(len(u)) == k
-        start = chosen(here, starts)
-        length = chosen(here, h)
-        velocities = chosen(here, u)
+        start = choose(here, starts)
+        length = choose(here, h)
+        velocities = choose(here, u)
         of_unit_length = _expansion(metric, start, length * velocities)
         of_piece: Expansion = jax.tree.map(lambda a: a / length, of_unit_length)
         (more, first, end), after, own = of_piece

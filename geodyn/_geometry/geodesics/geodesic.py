@@ -246,15 +246,15 @@ def squared_distance(
         >>> print(bool(jnp.allclose(hessian, 8 * jnp.eye(2))))
         True
     """
-    return _told_of(space, *_of_two(_squared, space, x, y, effort_of(nodes, tolerance)))
+    return _told_of(space, *_of_two(_square_of_distance, space, x, y, effort_of(nodes, tolerance)))
 
 
-def _squared(space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Scalar:
+def _square_of_distance(space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Scalar:
     return 2 * half_square(space, x, y, effort)
 
 
 def _distance(space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Scalar:
-    return safe_sqrt(_squared(space, x, y, effort))
+    return safe_sqrt(_square_of_distance(space, x, y, effort))
 
 
 def _of_two(
@@ -265,10 +265,10 @@ def _of_two(
     x, y = checked_vectors(space, x=x, y=y)
     if is_solved(space):
         check_symmetric(space, x)
-    return {"x": x, "y": y}, jit(_between)(function, space, x, y, effort)
+    return {"x": x, "y": y}, jit(_of_points)(function, space, x, y, effort)
 
 
-def _between(
+def _of_points(
     function: Callable[..., Array], space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort
 ) -> Array:
     """A function of two points; NaN for a point outside of the chart."""
@@ -444,7 +444,7 @@ def geodesic_of(
     space: AbstractMetric, x: Float[Array, " n"], v: Float[Array, " n"], ts: Float[Array, " T"], steps: Count
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     """The computation of `geodesic`; spaces with another formula register here."""
-    return _integrated(space, x, v, ts, steps)
+    return _by_integration(space, x, v, ts, steps)
 
 
 @geodesic_of.register
@@ -558,7 +558,7 @@ class _Kinetic(eqx.Module):
 
 
 @jit
-def _integrated(
+def _by_integration(
     space: AbstractMetric, x: Float[Array, " n"], v: Float[Array, " n"], ts: Float[Array, " T"], steps: int
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     qs, vs = rays(space.metric, None, Gauss(6), x, v, ts, steps)

@@ -47,9 +47,12 @@ def gauss(nodes: int) -> Quadrature:
     norms = np.sqrt(2 * degrees + 1)
     # Their integrals from -1: (2 k + 1) ∫ Pₖ = Pₖ₊₁ − Pₖ₋₁.
     of_higher = (values[:, 2:] - values[:, :-2]) / (2 * degrees[1:] + 1)
+    # That of P₀ = 1 is 1 + x.
     integrals = np.concatenate([1 + points[:, None], of_higher], axis=1)
     polynomials = values[:, :-1] * norms
-    matrix = (integrals * norms / 2) @ (polynomials * weights[:, None] / 2).T
+    # From values at the nodes to coefficients, and on to integrals up to the nodes. On [0, 1] all is half as long.
+    to_coefficients = (polynomials * weights[:, None] / 2).T
+    matrix = (integrals * norms / 2) @ to_coefficients
     return Quadrature((points + 1) / 2, matrix, weights / 2, polynomials)
 
 
@@ -58,20 +61,23 @@ def _last_modes(nodes: int) -> Float[np.ndarray, "q q"]:
     """The matrix that projects values at the nodes onto the last two Legendre polynomials."""
     rule = gauss(nodes)
     last = rule.polynomials[:, -2:]
-    return last @ (last * rule.weights[:, None]).T
+    to_coefficients = (last * rule.weights[:, None]).T
+    return last @ to_coefficients
 
 
 @functools.cache
 def _resampling(nodes: int, pieces: int) -> Float[np.ndarray, "r q"]:
     """The matrix that evaluates a polynomial at as many nodes of each of the pieces into which its interval is cut."""
     rule = gauss(nodes)
-    t = (rule.nodes[None, :] + np.arange(pieces)[:, None]).reshape(-1) / pieces
+    starts = np.arange(pieces)
+    t = (rule.nodes[None, :] + starts[:, None]).reshape(-1) / pieces
     norms = np.sqrt(2 * np.arange(nodes) + 1)
     there = np.polynomial.legendre.legvander(2 * t - 1, nodes - 1) * norms
-    return there @ (rule.polynomials * rule.weights[:, None]).T
+    to_coefficients = (rule.polynomials * rule.weights[:, None]).T
+    return there @ to_coefficients
 
 
-def mixed(matrix: Float[np.ndarray, "r q"], x: Float[Array, "q n"]) -> Float[Array, "r n"]:
+def combine(matrix: Float[np.ndarray, "r q"], x: Float[Array, "q n"]) -> Float[Array, "r n"]:
     """matrix @ x, written as a sum: for a product XLA would call a library."""
     return jnp.sum(jnp.asarray(matrix, x.dtype)[:, :, None] * x[None], axis=1)
 
@@ -97,9 +103,11 @@ def joints(
     x: Float[Array, " n"], h: Float[Array, " k"], u: Float[Array, "k q n"]
 ) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
     """The start and end points of the pieces of the path from x."""
-    moved = h[:, None] * _means(u)
-    start = x[None, :] + mixed(np.tri(len(u), k=-1), moved)
-    return start, start + moved
+    ways = h[:, None] * _means(u)
+    # A piece starts where all earlier ones have led.
+    of_earlier = np.tri(len(u), k=-1)
+    start = x[None, :] + combine(of_earlier, ways)
+    return start, start + ways
 
 
 class Pieces(NamedTuple):
@@ -118,14 +126,15 @@ def piece(metric: Metric, start: Float[Array, " n"], h: Scalar, u: Float[Array, 
     """The `Pieces` of one piece, which begins at the point `start`."""
     rule = gauss(len(u))
     weights = jnp.asarray(rule.weights, u.dtype)[:, None]
-    points = start[None] + h * mixed(rule.matrix, u)
+    points = start[None] + h * combine(rule.matrix, u)
     energies, forces, g = jax.vmap(lambda x, u: _at_node(metric, x, u))(points, u)
-    last = mixed(_last_modes(len(u)), u)
     momenta = jnp.sum(g * u[:, None, :], axis=2)
+    # A smooth path has next to nothing in the last modes: what is there tells the error.
+    last = combine(_last_modes(len(u)), u)
     unresolved = jnp.sum(last[:, :, None] * g * last[:, None, :], (1, 2))
     # ∫ f from each node to the end: the adjoint of the integrals from the start.
     to_end = rule.matrix.T * rule.weights[None, :] / rule.weights[:, None]
-    slope = momenta + h * mixed(to_end, forces)
+    slope = momenta + h * combine(to_end, forces)
 
     def integral(x: Float[Array, "q a"]) -> Float[Array, " a"]:
         return h * jnp.sum(weights * x, axis=0)
@@ -155,7 +164,7 @@ def pieces_of(metric: Metric, x: Float[Array, " n"], h: Float[Array, " k"], u: F
     return jax.vmap(lambda start, h, u: piece(metric, start, h, u))(starts, h, u)
 
 
-def chosen(here: Bool[Array, " k"], x: Float[Array, "k ..."]) -> Float[Array, "..."]:
+def choose(here: Bool[Array, " k"], x: Float[Array, "k ..."]) -> Float[Array, "..."]:
     """The one of x[k] for which here[k] is true. It is a mask, since under `vmap` an index becomes a gather."""
     return jnp.sum(jnp.where(here.reshape(-1, *[1] * (x.ndim - 1)), x, 0), axis=0)
 
@@ -186,15 +195,20 @@ def on_pieces(function: Callable[[Int[Array, ""]], PyTree], size: int, pieces: I
 def action(metric: Metric, x: Float[Array, " n"], h: Float[Array, " k"], u: Float[Array, "k q n"]) -> Scalar:
     """The energy of the path from x."""
     starts, _ = joints(x, h, u)
-    points = starts[:, None] + h[:, None, None] * _along(gauss(u.shape[1]).matrix, u)
-    return total(h, jax.vmap(jax.vmap(lambda x, u: energy_at(metric, x, u)))(points, u))
+    ways = h[:, None, None] * _along(gauss(u.shape[1]).matrix, u)
+    points = starts[:, None] + ways
+
+    def energy(x: Float[Array, " n"], u: Float[Array, " n"]) -> Scalar:
+        return energy_at(metric, x, u)
+
+    return total(h, jax.vmap(jax.vmap(energy))(points, u))
 
 
 def _slope(at: Pieces) -> Float[Array, "k q n"]:
     """p + ∫_t^1 f at every node: the derivative of the energy with respect to the velocities, divided by the weights of
     the nodes."""
     of_later_pieces = np.tri(len(at.impulse), k=-1).T
-    later = mixed(of_later_pieces, at.impulse)
+    later = combine(of_later_pieces, at.impulse)
     return at.slope + later[:, None, :]
 
 
@@ -204,9 +218,12 @@ def residual(
     """(g⁻¹ (slope − p), slope − p), where p is such that the path ends in y. Both vanish along the geodesic from x to
     y; the first is the change of u to the next iterate, with the opposite sign."""
     slope = _slope(at)
-    moved = jnp.sum(at.inverse * slope[:, :, None, :], axis=3)
-    p = solve(total(h, at.inverse), total(h, moved) - total(h, u) + (y - x))
-    return moved - jnp.sum(at.inverse * p[None, None, None, :], axis=3), slope - p[None, None, :]
+    raised = jnp.sum(at.inverse * slope[:, :, None, :], axis=3)
+    # The next velocities u − g⁻¹ (slope − p) shall lead from x to y, a linear equation for p.
+    gap = total(h, raised) - total(h, u) + (y - x)
+    p = solve(total(h, at.inverse), gap)
+    raised_p = jnp.sum(at.inverse * p[None, None, None, :], axis=3)
+    return raised - raised_p, slope - p[None, None, :]
 
 
 class Ends(NamedTuple):
@@ -220,7 +237,8 @@ class Ends(NamedTuple):
 def ends(h: Float[Array, " k"], at: Pieces) -> Ends:
     """The `Ends` of a geodesic."""
     end = total(h, _slope(at))
-    return Ends(jnp.sum(at.energy), end - jnp.sum(at.impulse, axis=0), end)
+    begin = end - jnp.sum(at.impulse, axis=0)
+    return Ends(jnp.sum(at.energy), begin, end)
 
 
 def tail(at: Pieces) -> Scalar:
@@ -235,7 +253,8 @@ def defect(inverses: Float[Array, "2 n n"], at_ends: Ends) -> Scalar:
     energy is wrong, has not."""
     energy, begin, end = at_ends
     p = jnp.stack([begin, end])
-    off = jnp.abs(jnp.sum(p[:, :, None] * inverses * p[:, None, :], axis=(1, 2)) / 2 - energy)
+    kinetic = jnp.sum(p[:, :, None] * inverses * p[:, None, :], axis=(1, 2)) / 2
+    off = jnp.abs(kinetic - energy)
     return jnp.max(off) / jnp.where(energy > 0, energy, 1.0)
 
 

@@ -15,7 +15,7 @@ from geodyn._engine.numerics.roots import with_derivative, without_derivatives
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Bool, Float, Int
-from geodyn._geometry.groups.frames import develop, frame_at, moved, pack, turning, unpack
+from geodyn._geometry.groups.frames import carry_frame, develop, frame_at, pack, turning, unpack
 from geodyn._geometry.groups.lie_group import ELEMENT, AbstractLaw, AbstractLieGroup, algebra_vector, law_of, square
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.manifold.tensors import christoffel_at, curvature_at
@@ -121,7 +121,7 @@ class FrameGroup(AbstractLieGroup):
     def exp(self, xi: Float[Array, " k"]):
         """Where the frame is after unit time with the constant velocity Σ ξ_a K_a."""
         xi = algebra_vector(self, xi)
-        return _moved(self, self.identity().astype(xi.dtype), xi)
+        return _flow(self, self.identity().astype(xi.dtype), xi)
 
     @checked
     def log(self, g: Float[Array, "d d"]):
@@ -250,11 +250,11 @@ def _brackets(
 
 
 @jit
-def _moved(group: FrameGroup, g: Float[Array, "d d"], xi: Float[Array, " k"]) -> Float[Array, "d d"]:
+def _flow(group: FrameGroup, g: Float[Array, "d d"], xi: Float[Array, " k"]) -> Float[Array, "d d"]:
     """The product g exp(ξ)."""
     fields = group.fields.astype(xi.dtype)
     slopes = group.slopes.astype(xi.dtype)
-    return moved(group.space, g, xi @ fields, jnp.tensordot(xi, slopes, 1))
+    return carry_frame(group.space, g, xi @ fields, jnp.tensordot(xi, slopes, 1))
 
 
 _developed = jit(develop)
@@ -272,7 +272,7 @@ class Iterate(NamedTuple):
 def _log(group: FrameGroup, g: Float[Array, "d d"]) -> Float[Array, " k"]:
     def missing(xi: Float[Array, " k"]) -> Float[Array, " k"]:
         """The velocity that leads from exp(ξ) towards g, which vanishes where it is g."""
-        here = _moved(group, group.identity().astype(xi.dtype), xi)
+        here = _flow(group, group.identity().astype(xi.dtype), xi)
         return group.body_velocity(here, g - here)
 
     still, aim = without_derivatives((group, g))
@@ -283,7 +283,7 @@ def _log(group: FrameGroup, g: Float[Array, "d d"]) -> Float[Array, " k"]:
 
     def improve(state: Iterate) -> Iterate:
         xi = state.xi
-        here = _moved(still, still.identity().astype(xi.dtype), xi)
+        here = _flow(still, still.identity().astype(xi.dtype), xi)
         off = still.body_velocity(here, aim - here)
         step = solve(still.dexp(-xi), off)
         settled = jnp.max(jnp.abs(step)) <= precision * (1 + jnp.max(jnp.abs(xi)))

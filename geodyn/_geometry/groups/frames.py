@@ -2,7 +2,7 @@
 
 An isometry φ is known from the image (φ(o), dφ) of one point o and the vectors there. Two equations follow from that,
 without a formula for any φ. Along a motion with the constant velocity Σ ξ_a K_a, seen from the body, the derivative
-α = ∇K is constant in the moved frame F:
+α = ∇K is constant in the carry_frame frame F:
 
     x' = F k,    ∇F = F α.
 
@@ -52,7 +52,7 @@ def turning(
     return -jnp.einsum("kij,i,jb->kb", christoffel_at(space, x), u, vectors)
 
 
-def moved(
+def carry_frame(
     space: AbstractManifold, frame: Float[Array, "d d"], k: Float[Array, " n"], alpha: Float[Array, "n n"]
 ) -> Float[Array, "d d"]:
     """Where a frame is after unit time that moves along a Killing field; k and α are the field and its covariant
@@ -61,12 +61,17 @@ def moved(
     n = begin.size
 
     def rate(t: Scalar, y: Float[Array, " y"]) -> Float[Array, " y"]:
-        x, F = y[:n], y[n:].reshape(n, n)
+        x, F = split(y)
         u = F @ k
-        return jnp.concatenate([u, (F @ alpha + turning(space, x, u, F)).reshape(-1)])
+        # ∇F = F α, so in coordinates F' = F α − Γ(u, F).
+        change = F @ alpha + turning(space, x, u, F)
+        return jnp.concatenate([u, change.reshape(-1)])
 
-    arrived = follow(lambda t: t, rate, jnp.concatenate([begin, vectors.reshape(-1)]), STEPS)
-    x, F = arrived[:n], arrived[n:].reshape(n, n)
+    def split(y: Float[Array, " y"]) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
+        return y[:n], y[n:].reshape(n, n)
+
+    start = jnp.concatenate([begin, vectors.reshape(-1)])
+    x, F = split(follow(lambda t: t, rate, start, STEPS))
     return _unless_wrong(space, frame, pack(x, F), (space, frame, k, alpha))
 
 
@@ -78,7 +83,8 @@ def develop(
     here, E = unpack(start)
     there, G = unpack(image)
     goal, vectors = unpack(frame)
-    n, way = here.size, goal - here
+    n = here.size
+    way = goal - here
 
     def known(t: Scalar) -> Float[Array, "n n"]:
         """The matrix of parallel transport on the way."""
@@ -86,13 +92,18 @@ def develop(
 
     def rate(transport: Float[Array, "n n"], y: Float[Array, " y"]) -> Float[Array, " y"]:
         E, x, G = split(y)
+        # The image moves with the same components in G that the way has in E.
         u = G @ solve(E, way)
-        return jnp.concatenate([(transport @ E).reshape(-1), u, turning(space, x, u, G).reshape(-1)])
+        of_E = transport @ E
+        of_G = turning(space, x, u, G)
+        return jnp.concatenate([of_E.reshape(-1), u, of_G.reshape(-1)])
 
     def split(y: Float[Array, " y"]) -> tuple[Float[Array, "n n"], Float[Array, " n"], Float[Array, "n n"]]:
-        return y[: n * n].reshape(n, n), y[n * n : n * n + n], y[n * n + n :].reshape(n, n)
+        E, x, G = jnp.split(y, [n * n, n * n + n])
+        return E.reshape(n, n), x, G.reshape(n, n)
 
-    E, x, G = split(follow(known, rate, jnp.concatenate([E.reshape(-1), there, G.reshape(-1)]), STEPS))
+    start = jnp.concatenate([E.reshape(-1), there, G.reshape(-1)])
+    E, x, G = split(follow(known, rate, start, STEPS))
     components = jax.vmap(lambda v: solve(E, v), 1, 1)(vectors)
     return _unless_wrong(space, frame, pack(x, G @ components), (space, start, image, frame))
 

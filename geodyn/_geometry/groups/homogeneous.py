@@ -53,7 +53,7 @@ class Nil(AbstractLieGroup):
     def exp(self, xi: Float[Array, " k"]):
         xi = algebra_vector(self, xi)
         flat = SE2().exp(jnp.stack([xi[0], xi[1], xi[3]]))
-        return _lifted(flat, xi[2] + area_of_arc(xi[:2], xi[3]))
+        return _lift(flat, xi[2] + area_of_arc(xi[:2], xi[3]))
 
     @checked
     def log(self, g: Float[Array, "d d"]):
@@ -64,7 +64,7 @@ class Nil(AbstractLieGroup):
 
     @checked
     def inverse(self, g: Float[Array, "d d"]):
-        return inverse_of(self, g, lambda g: _lifted(rigid_inverse(_flat(g)), -g[2, 3]))
+        return inverse_of(self, g, lambda g: _lift(rigid_inverse(_flat(g)), -g[2, 3]))
 
 
 def _flat(g: Float[Array, "4 4"]) -> Float[Array, "3 3"]:
@@ -73,7 +73,7 @@ def _flat(g: Float[Array, "4 4"]) -> Float[Array, "3 3"]:
     return g[np.ix_(keep, keep)]
 
 
-def _lifted(flat: Float[Array, "3 3"], height: Scalar) -> Float[Array, "4 4"]:
+def _lift(flat: Float[Array, "3 3"], height: Scalar) -> Float[Array, "4 4"]:
     """The isometry above a motion of the plane that lifts the axis to this height."""
     x, y = flat[0, 2], flat[1, 2]
     zero, one = jnp.zeros_like(x), jnp.ones_like(x)
@@ -126,11 +126,11 @@ class Sol(AbstractLieGroup):
 
     @checked
     def inverse(self, g: Float[Array, "d d"]):
-        def closed(g: Float[Array, "4 4"]) -> Float[Array, "4 4"]:
+        def close(g: Float[Array, "4 4"]) -> Float[Array, "4 4"]:
             x, y, z = g[:3, 3]
             return _stretching(-jnp.exp(z) * x, -jnp.exp(-z) * y, -z)
 
-        return inverse_of(self, g, closed)
+        return inverse_of(self, g, close)
 
 
 def _stretching(x: Scalar, y: Scalar, z: Scalar) -> Float[Array, "4 4"]:

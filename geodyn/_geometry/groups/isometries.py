@@ -216,11 +216,11 @@ def act(space: AbstractManifold, g: Float[Array, "d d"], x: Numbers) -> Float[Ar
         [1.   0.5  0.25]
     """
     (x,) = checked_points(space, x=x)
-    return acted(space, square(group_of(space), g), x)
+    return act_on(space, square(group_of(space), g), x)
 
 
 @functools.singledispatch
-def acted(space: AbstractManifold, g: Float[Array, "d d"], x: Float[Array, " n"]) -> Float[Array, " n"]:
+def act_on(space: AbstractManifold, g: Float[Array, "d d"], x: Float[Array, " n"]) -> Float[Array, " n"]:
     """The computation of `act`: of frames, unless the isometries are affine maps of the chart."""
     group = group_of(space)
     if isinstance(group, FrameGroup):
@@ -228,7 +228,7 @@ def acted(space: AbstractManifold, g: Float[Array, "d d"], x: Float[Array, " n"]
     return (g @ jnp.append(x, jnp.ones_like(x[0])))[:-1]
 
 
-@acted.register
+@act_on.register
 def _(space: AbstractConstantCurvature, g: Float[Array, "d d"], x: Float[Array, " n"]) -> Float[Array, " n"]:
     X = space.embed(x)
     if space.chart.curvature == 0:
@@ -236,11 +236,11 @@ def _(space: AbstractConstantCurvature, g: Float[Array, "d d"], x: Float[Array, 
     return space.coordinates(g @ X)
 
 
-@acted.register
+@act_on.register
 def _(space: ProductSpace, g: Float[Array, "d d"], x: Float[Array, " n"]) -> Float[Array, " n"]:
     size = group_of(space.a).size
     first, second = space.split(x)
-    return jnp.concatenate([acted(space.a, g[:size, :size], first), acted(space.b, g[size:, size:], second)])
+    return jnp.concatenate([act_on(space.a, g[:size, :size], first), act_on(space.b, g[size:, size:], second)])
 
 
 @functools.singledispatch

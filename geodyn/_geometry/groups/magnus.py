@@ -27,6 +27,8 @@ def exponent(bracket: Callable[[Array, Array], Array], values: Float[Array, "3 .
     a1 = values[1]
     a2 = np.sqrt(15) / 3 * (values[2] - values[0])
     a3 = 10 / 3 * (values[2] - 2 * values[1] + values[0])
+    # Two brackets inside of a third give all commutators up to the sixth order.
     c1 = -bracket(a1, a2)
     c2 = bracket(a1, 2 * a3 + c1) / 60
-    return a1 + a3 / 12 - bracket(-20 * a1 - a3 + c1, a2 + c2) / 240
+    commutators = bracket(-20 * a1 - a3 + c1, a2 + c2) / 240
+    return a1 + a3 / 12 - commutators

@@ -283,7 +283,7 @@ def _check_symmetric(x: Float[Array, " n"], g: Array) -> None:
     g = np.asarray(g)
     if (g == g.T).all():  # It takes a quarter of the time of what minds NaN.
         return
-    if not np.array_equal(g, g.T, equal_nan=True) and not _is_symmetric(*_scaled(g)):
+    if not np.array_equal(g, g.T, equal_nan=True) and not _is_symmetric(*_scale(g)):
         raise ValueError(_not_symmetric(x, g))
 
 
@@ -389,7 +389,7 @@ def christoffel(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, 
     """
     derivative = jax.jacfwd(space.metric)(x)  # [i, j, k] = ∂_k g_ij
     lowered = 0.5 * (derivative.transpose(0, 2, 1) + derivative - derivative.transpose(2, 0, 1))
-    return _raised(space.metric(x), lowered)
+    return _raise_index(space.metric(x), lowered)
 
 
 @checked
@@ -478,7 +478,7 @@ def scalar_curvature(space: AbstractMetric, x: Float[Array, " n"]) -> Scalar:
         >>> print(f"{gd.scalar_curvature(gd.spaces.Hyperbolic(2), [0.1, 0.2]):.6f}")
         -2.000000
     """
-    return jnp.trace(_raised(space.metric(x), ricci(space, x)))
+    return jnp.trace(_raise_index(space.metric(x), ricci(space, x)))
 
 
 @checked
@@ -559,7 +559,7 @@ def killing_defect(space: AbstractManifold, field: Callable[[Array], Array], x: 
     return along + lowered + lowered.T
 
 
-def _raised(g: Float[Array, "n n"], tensor: Array) -> Array:
+def _raise_index(g: Float[Array, "n n"], tensor: Array) -> Array:
     """g⁻¹ applied to the first index."""
     flat = tensor.reshape(g.shape[0], -1)
     return jax.vmap(solve, in_axes=(None, 1), out_axes=1)(g, flat).reshape(tensor.shape)
@@ -685,7 +685,7 @@ def _check_matrices(space: AbstractManifold, g: np.ndarray, points: np.ndarray, 
             "another chart"
         )
     # Congruent scaling keeps the signs (Sylvester) and makes the verdict independent of the coordinates' units.
-    scaled, tolerance = _scaled(g)
+    scaled, tolerance = _scale(g)
     if not (symmetric := _is_symmetric(scaled, tolerance)).all():
         raise ValueError(_not_symmetric(points[np.argmin(symmetric)], g[np.argmin(symmetric)]))
     eigenvalues = np.linalg.eigvalsh(scaled)
@@ -704,7 +704,7 @@ def _check_matrices(space: AbstractManifold, g: np.ndarray, points: np.ndarray, 
         )
 
 
-def _scaled(g: np.ndarray) -> tuple[np.ndarray, float]:
+def _scale(g: np.ndarray) -> tuple[np.ndarray, float]:
     """(the metrics g[..., n, n] in units in which the largest entries of their rows are about 1, the size of rounding
     errors in them)."""
     scale = np.sqrt(np.max(np.abs(g), axis=-1))

@@ -42,18 +42,26 @@ def sphere_quadrature(
     """
     z, weights = np.polynomial.legendre.leggauss(nodes)
     turn = np.pi * (np.arange(2 * nodes) + 0.5) / nodes
-    z, turn = (x.reshape(-1) for x in np.broadcast_arrays(z[:, None], turn[None, :]))
-    out, cosine, sine = np.sqrt(1 - z**2), np.cos(turn), np.sin(turn)
+    # Every point along the axis goes with every turn around it.
+    z = np.repeat(z, 2 * nodes)
+    turn = np.tile(turn, nodes)
+    out = np.sqrt(1 - z**2)
+    cosine = np.cos(turn)
+    sine = np.sin(turn)
     X = np.stack([out * cosine, out * sine, z], axis=1)
-    frames = np.stack([np.stack([z * cosine, z * sine, -out], 1), np.stack([-sine, cosine, 0 * z], 1)], axis=1)
+    along_meridian = np.stack([z * cosine, z * sine, -out], axis=1)
+    along_parallel = np.stack([-sine, cosine, 0 * z], axis=1)
+    frames = np.stack([along_meridian, along_parallel], axis=1)
 
-    def embedded(X: Float[Array, "3"]) -> Array:
+    def point(X: Float[Array, "3"]) -> Array:
         return returned("embedding", embedding, X)
 
     def at(X: Float[Array, "3"], frame: Float[Array, "2 3"]) -> tuple[Array, Scalar]:
-        x, tangents = jax.vmap(lambda u: jax.jvp(embedded, (X,), (u,)), out_axes=(None, 0))(frame)
-        h = tangents @ space.metric(x) @ tangents.T
-        return x, jnp.sqrt(h[0, 0] * h[1, 1] - h[0, 1] ** 2)
+        x, tangents = jax.vmap(lambda u: jax.jvp(point, (X,), (u,)), out_axes=(None, 0))(frame)
+        # The area of the parallelogram of the images of two orthonormal vectors.
+        products = tangents @ space.metric(x) @ tangents.T
+        return x, jnp.sqrt(products[0, 0] * products[1, 1] - products[0, 1] ** 2)
 
     x, stretch = jax.vmap(at)(jnp.asarray(X), jnp.asarray(frames))
-    return x, stretch * jnp.asarray(np.repeat(weights, 2 * nodes) * np.pi / nodes)
+    areas = np.repeat(weights, 2 * nodes) * np.pi / nodes
+    return x, stretch * jnp.asarray(areas)

@@ -15,23 +15,28 @@ from geodyn._foundations.typing import Array, Float, Int
 from geodyn._integrators.contract.tableau import gauss
 
 # The stages of a step are iterated so often: they are exact to rounding where the error of the step is that small.
-STAGES, TURNS = 6, 16
+STAGES = 6
+TURNS = 16
 
 
 def follow(known: Callable, rate: Callable, y: Float[Array, "..."], steps: int | Int[Array, ""]) -> Float[Array, "..."]:
     """y(1) of y' = rate(known(t), y), by Gauss collocation of order 12 in this number of steps; what is `known` at a
     time is computed once. It has derivatives in reverse mode if the number is no array."""
-    a, b, c = (jnp.asarray(array, y.dtype) for array in (gauss(STAGES).a, gauss(STAGES).b, gauss(STAGES).c))
+    tableau = gauss(STAGES)
+    a = jnp.asarray(tableau.a, y.dtype)
+    b = jnp.asarray(tableau.b, y.dtype)
+    c = jnp.asarray(tableau.c, y.dtype)
     h = 1 / jnp.asarray(steps, y.dtype)
 
     def step(i: Array, y: Float[Array, "..."]) -> Float[Array, "..."]:
         there = native_rows(known, h * (jnp.asarray(i, y.dtype) + c))
 
-        def improved(_: Any, slopes: Float[Array, "6 ..."]) -> Float[Array, "6 ..."]:
+        def improve(_: Any, slopes: Float[Array, "6 ..."]) -> Float[Array, "6 ..."]:
             stages = y[None] + h * jnp.tensordot(a, slopes, 1)
             return jax.vmap(rate)(there, stages)
 
-        slopes = jax.lax.fori_loop(0, TURNS, improved, jnp.zeros((STAGES, *y.shape), y.dtype))
+        zeros = jnp.zeros((STAGES, *y.shape), y.dtype)
+        slopes = jax.lax.fori_loop(0, TURNS, improve, zeros)
         return y + h * jnp.tensordot(b, slopes, 1)
 
     return jax.lax.fori_loop(0, steps, step, y)

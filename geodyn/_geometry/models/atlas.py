@@ -66,7 +66,7 @@ class AbstractPatches(AbstractAtlas):
         centre of its chart exceeds `reach` times the size of the chart."""
 
     @abc.abstractmethod
-    def moved(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def move(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
         """The point x in the chart with the number `target`; x itself for 0."""
 
     def sizes(self, dim: int) -> Sizes:
@@ -79,7 +79,7 @@ class AbstractPatches(AbstractAtlas):
         return jax.vmap(lambda x: self.target(x, 0.8))(x)
 
     def switched(self, switch: Float[Array, " s"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
-        return jax.vmap(self.moved)(switch, x)
+        return jax.vmap(self.move)(switch, x)
 
     def start_frame(self, x: Float[Array, "N n"]) -> Float[Array, " f"]:
         return jnp.zeros(0, x.dtype)

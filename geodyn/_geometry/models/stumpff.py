@@ -14,7 +14,9 @@ def _split(y: Scalar) -> tuple[Array, Scalar, Scalar]:
     """(whether y is small, y for the series, y for the closed form). In the formula that is not used, y is replaced by
     0 or by 1, so that it stays finite."""
     small = y < 1.0
-    return small, jnp.where(small, y, 0.0), jnp.where(small, 1.0, y)
+    low = jnp.where(small, y, 0.0)
+    high = jnp.where(small, 1.0, y)
+    return small, low, high
 
 
 def _series(k: int, y: Scalar) -> Scalar:
@@ -35,8 +37,12 @@ def sine_ratio(y: Scalar) -> Scalar:
 def stumpff(y: Scalar) -> tuple[Scalar, ...]:
     """Stumpff's c_k, k = 1…4: `sin θ/θ`, `(1−cos θ)/θ²`, … with y = θ²."""
     small, low, high = _split(y)
-    c3, c4 = _series(3, low), _series(4, low)
+    # c₁ and c₂ follow from c₃ and c₄ by cₖ = 1/k! − y cₖ₊₂, and these from those where they are not small.
+    c3 = _series(3, low)
+    c4 = _series(4, low)
+    series = (1 - low * c3, 0.5 - low * c4, c3, c4)
     angle = jnp.sqrt(high)
-    d1, d2 = jnp.sin(angle) / angle, (1 - jnp.cos(angle)) / high
-    series, closed = (1 - low * c3, 0.5 - low * c4, c3, c4), (d1, d2, (1 - d1) / high, (0.5 - d2) / high)
+    d1 = jnp.sin(angle) / angle
+    d2 = (1 - jnp.cos(angle)) / high
+    closed = (d1, d2, (1 - d1) / high, (0.5 - d2) / high)
     return tuple(jnp.where(small, a, b) for a, b in zip(series, closed, strict=True))

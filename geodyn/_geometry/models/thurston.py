@@ -28,7 +28,9 @@ MOST_ITERATIONS = 100
 # Below this turn φ/2 cot φ/2 = 1 − 2 Σ ζ(2n)/(2π)²ⁿ φ²ⁿ is summed up to rounding.
 SMALL_TURN = 1.0
 POWERS = 2 * np.arange(1, 13)
-COTANGENT = np.polynomial.Polynomial(np.insert(np.kron(-2 * zeta(POWERS) / (2 * np.pi) ** POWERS, [0, 1]), 0, 1))
+OF_POWERS = -2 * zeta(POWERS) / (2 * np.pi) ** POWERS
+# The coefficients of the odd powers are 0, that of φ⁰ is 1.
+COTANGENT = np.polynomial.Polynomial(np.insert(np.kron(OF_POWERS, [0, 1]), 0, 1))
 
 
 class Nil(AbstractManifold):
@@ -69,15 +71,20 @@ class Nil(AbstractManifold):
     @checked
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         """The metric at x."""
-        one, zero = jnp.ones_like(x[0]), jnp.zeros_like(x[0])
-        return _of_coframe([[one, zero, zero], [zero, one, zero], [x[1] / 2, -x[0] / 2, one]])
+        one = jnp.ones_like(x[0])
+        zero = jnp.zeros_like(x[0])
+        dx = [one, zero, zero]
+        dy = [zero, one, zero]
+        contact = [x[1] / 2, -x[0] / 2, one]
+        return _of_coframe([dx, dy, contact])
 
     @checked
     def squared_distance(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
         """Squared distance of two points, smooth where they coincide."""
         across = y[:2] - x[:2]
         height = y[2] - x[2] - (x[0] * y[1] - x[1] * y[0]) / 2  # of y, once x is moved to the origin
-        return 2 * _solved(across @ across, jnp.where(height < 0, -height, height))[0]
+        energy, _ = _half_square(across @ across, jnp.where(height < 0, -height, height))
+        return 2 * energy
 
     @checked
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -87,15 +94,21 @@ class Nil(AbstractManifold):
         """
         rise = v[2] + (x[1] * v[0] - x[0] * v[1]) / 2  # as seen from the origin
         arc = arc_of(v[:2], rise)
-        height = rise + area_of_arc(v[:2], rise) + (x[0] * arc[1] - x[1] * arc[0]) / 2
+        # By the contact form the height changes by the area that the arc sweeps, seen from the axis.
+        swept = (x[0] * arc[1] - x[1] * arc[0]) / 2
+        height = rise + area_of_arc(v[:2], rise) + swept
         return x + jnp.append(arc, height)
 
     @checked
     def killing_fields(self, x: Float[Array, " n"]) -> Float[Array, "K n"]:
         """Three translations and a rotation, at x."""
-        one, zero = jnp.ones_like(x[0]), jnp.zeros_like(x[0])
-        rows = [[one, zero, x[1] / 2], [zero, one, -x[0] / 2], [zero, zero, one], [-x[1], x[0], zero]]
-        return _matrix(rows)
+        one = jnp.ones_like(x[0])
+        zero = jnp.zeros_like(x[0])
+        along_x = [one, zero, x[1] / 2]
+        along_y = [zero, one, -x[0] / 2]
+        along_z = [zero, zero, one]
+        turn = [-x[1], x[0], zero]
+        return _matrix([along_x, along_y, along_z, turn])
 
 
 class Sol(AbstractManifold):
@@ -133,12 +146,14 @@ class Sol(AbstractManifold):
     @checked
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         """The metric at x."""
-        return jnp.diag(jnp.stack([jnp.exp(2 * x[2]), jnp.exp(-2 * x[2]), jnp.ones_like(x[2])]))
+        squares = [jnp.exp(2 * x[2]), jnp.exp(-2 * x[2]), jnp.ones_like(x[2])]
+        return jnp.diag(jnp.stack(squares))
 
     @checked
     def killing_fields(self, x: Float[Array, " n"]) -> Float[Array, "K n"]:
         """Three translations, at x."""
-        one, zero = jnp.ones_like(x[0]), jnp.zeros_like(x[0])
+        one = jnp.ones_like(x[0])
+        zero = jnp.zeros_like(x[0])
         return _matrix([[one, zero, zero], [zero, one, zero], [-x[0], x[1], one]])
 
 
@@ -179,7 +194,9 @@ class SL2(AbstractManifold):
     @checked
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         """The metric at x."""
-        one, zero, inverse = jnp.ones_like(x[0]), jnp.zeros_like(x[0]), 1 / x[1]
+        one = jnp.ones_like(x[0])
+        zero = jnp.zeros_like(x[0])
+        inverse = 1 / x[1]
         return _of_coframe([[inverse, zero, zero], [zero, inverse, zero], [inverse, zero, one]])
 
     @checked
@@ -208,9 +225,13 @@ class SL2(AbstractManifold):
     @checked
     def killing_fields(self, x: Float[Array, " n"]) -> Float[Array, "K n"]:
         """Two translations of the half plane, the one along the line, and a rotation, at x."""
-        one, zero = jnp.ones_like(x[0]), jnp.zeros_like(x[0])
-        turning = [(1 + x[0] ** 2 - x[1] ** 2) / 2, x[0] * x[1], x[1] - 1]
-        return _matrix([[one, zero, zero], [x[0], x[1], zero], [zero, zero, one], turning])
+        one = jnp.ones_like(x[0])
+        zero = jnp.zeros_like(x[0])
+        shift = [one, zero, zero]
+        stretch = [x[0], x[1], zero]
+        along_line = [zero, zero, one]
+        turn = [(1 + x[0] ** 2 - x[1] ** 2) / 2, x[0] * x[1], x[1] - 1]
+        return _matrix([shift, stretch, along_line, turn])
 
 
 def _choose(chart: str, moving: Callable[[], Any]) -> Any:
@@ -253,7 +274,8 @@ def _circular(square: Scalar) -> tuple[Scalar, Scalar]:
     positive = jnp.where(turns, square, 0.0)
     negative = jnp.where(turns, 0.0, -square)
     cosines = jnp.where(turns, cosine(1, positive), cosine(-1, negative))
-    return cosines, jnp.where(turns, sine_ratio(1, positive), sine_ratio(-1, negative))
+    sine_ratios = jnp.where(turns, sine_ratio(1, positive), sine_ratio(-1, negative))
+    return cosines, sine_ratios
 
 
 def _arg_of_orbit(square: Scalar, sense: Scalar, low: Scalar, high: Scalar) -> Scalar:
@@ -262,16 +284,23 @@ def _arg_of_orbit(square: Scalar, sense: Scalar, low: Scalar, high: Scalar) -> S
     turns = square > 1
     rate = jnp.sqrt(jnp.where(turns, square, 1.0))
     passed = jnp.where(turns, jnp.where(sense > 0, rate, -rate), 0.0)
-    cosines, sines = jnp.cos(passed), jnp.sin(passed)
-    return passed + jnp.arctan2(cosines * low - sines * high, cosines * high + sines * low)
+    # What is left is the argument in a plane turned back by that angle, where it is small.
+    cosines = jnp.cos(passed)
+    sines = jnp.sin(passed)
+    across = cosines * low - sines * high
+    along = cosines * high + sines * low
+    return passed + jnp.arctan2(across, along)
 
 
 def arc_of(velocity: Float[Array, "2"], turn: Scalar) -> Float[Array, "2"]:
     """The chord of the arc of a plane curve with this velocity at its begin, which turns by this angle in unit time."""
     half = turn / 2
-    cosine, sine = jnp.cos(half), jnp.sin(half)
-    turned = jnp.stack([cosine * velocity[0] - sine * velocity[1], sine * velocity[0] + cosine * velocity[1]])
-    return stumpff(half**2)[0] * turned
+    cosine = jnp.cos(half)
+    sine = jnp.sin(half)
+    # The chord has the direction that the arc has in its middle.
+    x = cosine * velocity[0] - sine * velocity[1]
+    y = sine * velocity[0] + cosine * velocity[1]
+    return stumpff(half**2)[0] * jnp.stack([x, y])
 
 
 def area_of_arc(velocity: Float[Array, "2"], turn: Scalar) -> Scalar:
@@ -297,20 +326,24 @@ class Turn(NamedTuple):
 
 
 @custom_jvp
-def _solved(square: Scalar, height: Scalar) -> tuple[Scalar, Turn]:
+def _half_square(square: Scalar, height: Scalar) -> tuple[Scalar, Turn]:
     """½ d² for ρ² and the height, and the turn."""
-    return _found(square, height)
+    return _search(square, height)
 
 
-@_solved.def_jvp
+@_half_square.def_jvp
 def _(primals: tuple[Scalar, Scalar], tangents: tuple[Any, Any]) -> tuple[tuple[Scalar, Turn], tuple[Scalar, Turn]]:
-    energy, turn = _solved(*primals)
+    energy, turn = _half_square(*primals)
     of_square, of_height = (jnp.zeros_like(energy) if x is None else x for x in tangents)
+    square, _ = primals
     slope = _cotangent(turn, 0) / 2
-    rate = slope * of_square + jnp.where(jnp.isnan(slope), slope, turn.angle) * of_height
-    stiffness = 1 - primals[0] * _cotangent(turn, 2) / 2
-    turning = (_cotangent(turn, 1) / 2 * of_square + of_height) / stiffness
-    return (energy, turn), (rate, Turn(turning, turn.cosine / 2 * turning, -turn.sine / 2 * turning))
+    angle = jnp.where(jnp.isnan(slope), slope, turn.angle)
+    rate = slope * of_square + angle * of_height
+    # From h = φ − ρ² k'(φ)/2, differentiated.
+    stiffness = 1 - square * _cotangent(turn, 2) / 2
+    of_angle = (_cotangent(turn, 1) / 2 * of_square + of_height) / stiffness
+    of_turn = Turn(of_angle, turn.cosine / 2 * of_angle, -turn.sine / 2 * of_angle)
+    return (energy, turn), (rate, of_turn)
 
 
 def _cotangent(turn: Turn, order: int) -> Scalar:
@@ -331,11 +364,14 @@ def _cotangent(turn: Turn, order: int) -> Scalar:
     return jnp.where(is_small, low, jnp.where(is_ridge, jnp.nan, high))
 
 
-def _found(square: Scalar, height: Scalar) -> tuple[Scalar, Turn]:
+def _search(square: Scalar, height: Scalar) -> tuple[Scalar, Turn]:
     """½ d² and the turn, by searches without derivatives. Above 2π, near the axis, φ is nearly 2π, and the unknown is
     q = ρ/sin φ/2, where φ is more than 3π/2."""
-    full, most_of_it = 2 * jnp.pi, 1.5 * jnp.pi
-    is_high = height > jnp.maximum(full, most_of_it + square * (most_of_it + 1) / 4)
+    full = 2 * jnp.pi
+    most_of_it = 1.5 * jnp.pi
+    # The height at which φ = 3π/2, since k' = −(φ + 1)/2 there.
+    where_near = most_of_it + square * (most_of_it + 1) / 4
+    is_high = height > jnp.maximum(full, where_near)
 
     def rise(angle: Scalar, square: Scalar) -> Scalar:
         return angle - square * _cotangent(_at(angle), 1) / 2
@@ -344,15 +380,21 @@ def _found(square: Scalar, height: Scalar) -> tuple[Scalar, Turn]:
         turn = _near_axis(q, square)
         return turn.angle + q**2 * (turn.angle - 2 * turn.sine * turn.cosine) / 8
 
-    low, high = jnp.where(is_high, 1.0, height), jnp.where(is_high, height, full + 1)
-    apart, close = jnp.where(is_high, 1.0, square), jnp.where(is_high, square, 0.0)
+    # Both searches run, each with harmless numbers where the other one is meant.
+    low = jnp.where(is_high, 1.0, height)
+    apart = jnp.where(is_high, 1.0, square)
     angle = _increasing_root(rise, apart, low, jnp.zeros_like(low), jnp.minimum(low, full))
+    flat = _at(angle)
+    below = angle**2 / 2 + apart * (_cotangent(flat, 0) - angle * _cotangent(flat, 1)) / 2
+
+    high = jnp.where(is_high, height, full + 1)
+    close = jnp.where(is_high, square, 0.0)
     most = jnp.sqrt(2 * close + 8 * high / jnp.pi)
     q = _increasing_root(rise_near_axis, close, high, jnp.sqrt(2 * close), most)
-    flat, steep = _at(angle), _near_axis(q, close)
-    below = angle**2 / 2 + apart * (_cotangent(flat, 0) - angle * _cotangent(flat, 1)) / 2
+    steep = _near_axis(q, close)
     above = steep.angle**2 * (1 + q**2 / 4) / 2
-    turn = Turn(*(jnp.where(is_high, b, a) for a, b in zip(flat, steep, strict=True)))
+
+    turn = jax.tree.map(lambda low, high: jnp.where(is_high, high, low), flat, steep)
     return jnp.where(is_high, above, below), turn
 
 
@@ -363,9 +405,13 @@ def _at(angle: Scalar) -> Turn:
 def _near_axis(q: Scalar, square: Scalar) -> Turn:
     """The turn with sin φ/2 = ρ/q, where φ is between π and 2π."""
     squared_sine = jnp.minimum(square / q**2, 1.0)
-    cosine = jnp.sqrt(jnp.where(squared_sine < 1, 1 - squared_sine, 1.0)) * (squared_sine < 1)
-    sine = jnp.sqrt(jnp.where(squared_sine > 0, squared_sine, 1.0)) * (squared_sine > 0)
-    return Turn(2 * jnp.pi - 2 * jnp.arctan2(sine, cosine), sine, -cosine)
+    # A root of 0 has an infinite slope: there 1 stands in its place, and is multiplied by 0.
+    is_less = squared_sine < 1
+    cosine = jnp.sqrt(jnp.where(is_less, 1 - squared_sine, 1.0)) * is_less
+    is_more = squared_sine > 0
+    sine = jnp.sqrt(jnp.where(is_more, squared_sine, 1.0)) * is_more
+    angle = 2 * jnp.pi - 2 * jnp.arctan2(sine, cosine)
+    return Turn(angle, sine, -cosine)
 
 
 class Bracket(NamedTuple):

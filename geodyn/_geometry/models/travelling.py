@@ -15,6 +15,7 @@ from geodyn._geometry.models.charts import (
     stereographic_havs,
 )
 
+# How far apart the centres of the two charts are, and the largest |x|² from them after a step.
 APART = 8.0
 LARGEST = 1.25
 
@@ -31,7 +32,8 @@ class StereographicPair(AbstractChart, AbstractPatches):
         second = x[0] > APART / 2
         local = x - jnp.where(second, self._centre(x), 0)
         valid = local @ local < (APART / 2) ** 2
-        return jnp.where(valid, local, jnp.nan), jnp.where(second, -1.0, 1.0).astype(x.dtype)
+        sign = jnp.where(second, -1.0, 1.0).astype(x.dtype)
+        return jnp.where(valid, local, jnp.nan), sign
 
     def _centre(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
         """The centre of the second chart."""
@@ -56,8 +58,10 @@ class StereographicPair(AbstractChart, AbstractPatches):
         y, other = self._local(y)
         # In the other chart y is y/|y|², whose haversine with x is that of −y with the antipode of x.
         same = sign == other
-        hav, complement = stereographic_havs(x, jnp.where(same, y, -y))
-        return squared_arc(1, jnp.where(same, hav, complement), jnp.where(same, complement, hav))
+        near, far = stereographic_havs(x, jnp.where(same, y, -y))
+        hav = jnp.where(same, near, far)
+        complement = jnp.where(same, far, near)
+        return squared_arc(1, hav, complement)
 
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         X, V = jax.jvp(self.embed, (x,), (v,))
@@ -68,10 +72,12 @@ class StereographicPair(AbstractChart, AbstractPatches):
         local, sign = self._local(x)
         return jnp.where(local @ local > LARGEST * reach**2, (3 + sign) / 2, 0)
 
-    def moved(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def move(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
         local, _ = self._local(x)
         square = local @ local
-        other = local / jnp.where(target == 0, 1, square) + jnp.where(target == 2, self._centre(x), 0)
+        # From one chart to the other points are mirrored in the unit circle: x ↦ x/|x|².
+        inverted = local / jnp.where(target == 0, 1, square)
+        other = inverted + jnp.where(target == 2, self._centre(x), 0)
         return jnp.where(target == 0, x, other)
 
 
@@ -96,7 +102,8 @@ class MovingHalfSpace(AbstractHalfSpace, AbstractAtlas):
         return jnp.where(away, centre, 0)
 
     def another(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
-        return jnp.append(0.4 * x[0, -1] + x[0, :-1], 1.5 * x[0, -1])
+        height = x[0, -1]
+        return jnp.append(0.4 * height + x[0, :-1], 1.5 * height)
 
     def switched(self, switch: Float[Array, " s"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
         height = jnp.where(switch[-1] == 0, 1, switch[-1])

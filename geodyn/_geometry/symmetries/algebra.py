@@ -25,10 +25,13 @@ from geodyn._geometry.symmetries.prolongation import (
 from geodyn._integrators.contract.tableau import gauss
 
 # From the point one looks along so many rays, on each at the ends of so many steps; around a period in so many.
-RAYS, STEPS, STEPS_AROUND = 6, 4, 32
+RAYS = 6
+STEPS = 4
+STEPS_AROUND = 32
 # A singular value, in units of its rounding error, is zero below the first number and is not above the second. Right
 # answers had 0.2 at most for what is zero.
-ZERO, NONZERO = 30.0, 1e4
+ZERO = 30.0
+NONZERO = 1e4
 # Brackets of Killing fields are Killing fields but for this relative error, where their number is right.
 CLOSED = 1e-8
 
@@ -61,17 +64,22 @@ class Evidence(NamedTuple):
         """The smallest of them that is not zero over the largest that is, or over its rounding error."""
         dim = self.count(ZERO)
         least = self.singular[dim] if dim < self.singular.size else np.inf
-        return float(least / max(1.0, self.singular[dim - 1] if dim else 1.0))
+        largest_zero = self.singular[dim - 1] if dim else 1.0
+        return float(least / max(1.0, largest_zero))
 
 
 def frame_of(g: Float[np.ndarray, "n n"]) -> Frame:
     """The frame of a metric. That of a positive definite one begins along the first coordinate."""
     eigenvalues, eigenvectors = np.linalg.eigh(g)
     if eigenvalues[0] > 0:
-        vectors, signs = np.linalg.inv(np.linalg.cholesky(g)).T, np.ones(len(g))
+        vectors = np.linalg.inv(np.linalg.cholesky(g)).T
+        signs = np.ones(len(g))
     else:
-        vectors, signs = eigenvectors / np.sqrt(np.abs(eigenvalues)), np.sign(eigenvalues)
-    return Frame(vectors, signs, signs[:, None] * (vectors.T @ g))
+        vectors = eigenvectors / np.sqrt(np.abs(eigenvalues))
+        signs = np.sign(eigenvalues)
+    # The products of the vectors are ±1, so that their inverse matrix needs no solution of equations.
+    inverse = signs[:, None] * (vectors.T @ g)
+    return Frame(vectors, signs, inverse)
 
 
 def to_coordinates(frame: Frame) -> Float[np.ndarray, "N N"]:
@@ -116,17 +124,29 @@ def transports(
     nodes = np.stack([nodes_between(x0, end, steps) for end in ends])
     directions = np.broadcast_to((ends - x0)[:, None, None], nodes.shape)
     n = nodes.shape[-1]
-    M = np.asarray(_rates(space, jnp.asarray(nodes.reshape(-1, n)), jnp.asarray(directions.reshape(-1, n))))
-    M = M.reshape(len(ends), steps, STAGES, *M.shape[1:])
-    a, b, h, size = gauss(STAGES).a, gauss(STAGES).b, 1 / steps, M.shape[-1]
-    carrier, found = np.broadcast_to(np.eye(size), (len(ends), size, size)), []
+    rates = np.asarray(_rates(space, jnp.asarray(nodes.reshape(-1, n)), jnp.asarray(directions.reshape(-1, n))))
+    rates = rates.reshape(len(ends), steps, STAGES, *rates.shape[1:])
+    size = rates.shape[-1]
+    carrier = np.broadcast_to(np.eye(size), (len(ends), size, size))
+    after_each = []
     for k in range(steps):
-        full = STAGES * size
-        matrix = np.eye(full) - h * np.einsum("ij,riab->riajb", a, M[:, k]).reshape(-1, full, full)
-        slopes = np.linalg.solve(matrix, (M[:, k] @ carrier[:, None]).reshape(-1, full, size))
-        carrier = carrier + h * np.einsum("i,riab->rab", b, slopes.reshape(-1, STAGES, size, size))
-        found.append(carrier)
-    return np.stack(found, axis=1)
+        carrier = _after_step(carrier, rates[:, k], 1 / steps)
+        after_each.append(carrier)
+    return np.stack(after_each, axis=1)
+
+
+def _after_step(
+    carrier: Float[np.ndarray, "R N N"], rates: Float[np.ndarray, "R s N N"], h: float
+) -> Float[np.ndarray, "R N N"]:
+    """The matrices Z after a step of length h of Gauss collocation for Z' = M Z, with M at its stages. The equation is
+    linear, and so are those of the stages: one solution gives them all."""
+    tableau = gauss(STAGES)
+    size = rates.shape[-1]
+    full = STAGES * size
+    coupling = np.einsum("ij,riab->riajb", tableau.a, rates).reshape(-1, full, full)
+    at_start = (rates @ carrier[:, None]).reshape(-1, full, size)
+    slopes = np.linalg.solve(np.eye(full) - h * coupling, at_start)
+    return carrier + h * np.einsum("i,riab->rab", tableau.b, slopes.reshape(-1, STAGES, size, size))
 
 
 def ways_from(n: int) -> Float[np.ndarray, "R n"]:
@@ -158,25 +178,36 @@ def evidence(
     unit = np.concatenate([np.full(n, radius), np.ones(carriers.shape[-1] - n)])
     inward = to_coordinates(frame) * unit
     vectors = np.stack([x.vectors for x in frames])
-    change = np.einsum("xabcdN,xai,xbj,xck,xdl->xijklN", tensors[3], *[vectors] * 4, optimize=True)
-    equations = radius**2 * _independent(change) @ carriers.reshape(-1, unit.size, unit.size) @ inward
+    *_, changes_there = tensors
+    in_frames = np.einsum("xabcdN,xai,xbj,xck,xdl->xijklN", changes_there, *[vectors] * 4, optimize=True)
+    # How pairs at x0 change the curvature at the points, to which they are carried: all zero for Killing fields.
+    equations = radius**2 * _independent(in_frames) @ carriers.reshape(-1, unit.size, unit.size) @ inward
     equations = equations.reshape(-1, unit.size)
     noise = error * (1 + radius**2 * _largest(frames, tensors)) * max(1, len(equations)) ** 0.5
     around = np.linalg.solve(inward, _around(space, x0) @ inward).reshape(-1, unit.size)
     nothing = np.zeros((unit.size, unit.size))  # A line has no curvature, and so no equations.
+    # The triangular factor has the same singular values, and few rows.
     _, singular, directions = np.linalg.svd(np.concatenate([np.linalg.qr(equations)[1], around, nothing]))
-    at_ends = _independent(tensors[3]).reshape(RAYS, STEPS, -1, unit.size)[:, -1] @ carriers[:, -1]
-    return Evidence(singular[::-1] / noise, directions[::-1] * unit, ends, at_ends.reshape(-1, unit.size))
+    last_changes = _independent(changes_there).reshape(RAYS, STEPS, -1, unit.size)[:, -1]
+    at_ends = last_changes @ carriers[:, -1]
+    return Evidence(
+        singular=singular[::-1] / noise,
+        directions=directions[::-1] * unit,
+        ends=ends,
+        changes=at_ends.reshape(-1, unit.size),
+    )
 
 
 def _largest(frames: list[Frame], tensors: list[np.ndarray]) -> float:
     """The largest size of the numbers that cancel in the curvature, in frames at these points."""
     _, gamma, riemann, _ = tensors
-    vectors, inverses = (np.stack(x) for x in zip(*[(x.vectors, x.inverse) for x in frames], strict=True))
+    vectors = np.stack([frame.vectors for frame in frames])
+    inverses = np.stack([frame.inverse for frame in frames])
     symbols = np.einsum("xia,xabc,xbj,xck->xijk", inverses, gamma, vectors, vectors)
     curvature = np.einsum("xabcd,xai,xbj,xck,xdl->xijkl", riemann, *[vectors] * 4, optimize=True)
-    sizes = np.sum(np.abs(symbols), axis=(1, 2, 3)) ** 2 + np.sum(np.abs(curvature), axis=(1, 2, 3, 4))
-    return float(np.max(sizes))
+    size_of_symbols = np.sum(np.abs(symbols), axis=(1, 2, 3))
+    size_of_curvature = np.sum(np.abs(curvature), axis=(1, 2, 3, 4))
+    return float(np.max(size_of_symbols**2 + size_of_curvature))
 
 
 def _independent(change: Float[np.ndarray, "x n n n n N"]) -> Float[np.ndarray, "x r N"]:
@@ -189,13 +220,15 @@ def _independent(change: Float[np.ndarray, "x n n n n N"]) -> Float[np.ndarray, 
 def _around(space: AbstractManifold, x0: Float[np.ndarray, " n"]) -> Float[np.ndarray, "L N N"]:
     """What a pair has become once around each period of the chart, less the pair: only what comes back to itself is a
     symmetry of the closed space."""
-    n, found = x0.size, []
+    n = x0.size
+    size = n * (n + 1) // 2
+    found = []
     for axis, period in enumerate(period_of(space) or ()):
         if np.isfinite(period):
             end = x0 + period * np.eye(n)[axis]
             carrier = transports(space, x0, end[None], STEPS_AROUND)[0, -1]
             found.append(carrier - np.eye(len(carrier)))
-    return np.reshape(found, (-1, n * (n + 1) // 2, n * (n + 1) // 2))
+    return np.reshape(found, (-1, size, size))
 
 
 class Algebra(NamedTuple):
@@ -239,12 +272,14 @@ def _canonical(directions: Float[np.ndarray, "d N"], n: int) -> Float[np.ndarray
         return directions
     ways, sizes, _ = np.linalg.svd(directions[:, :n])
     rank = int(np.sum(sizes > 1e-8 * np.max(sizes, initial=0.0)))
-    still = _reduced(ways[:, rank:].T @ directions)
+    still = _echelon_form(ways[:, rank:].T @ directions)
     still[:, :n] = 0.0
     moving = ways[:, :rank].T @ directions
     # Of two translations that differ by a rotation that with the least turning.
-    moving = moving - moving[:, n:] @ np.linalg.pinv(still[:, n:]) @ still if len(still) else moving
-    moving = _reduced(moving)
+    if len(still):
+        turning = moving[:, n:] @ np.linalg.pinv(still[:, n:])
+        moving = moving - turning @ still
+    moving = _echelon_form(moving)
     moving /= np.linalg.norm(moving[:, :n], axis=1, keepdims=True)
     rotations = np.einsum("dp,pij->dij", still[:, n:], two_forms(n))
     speeds = [np.max(np.abs(np.linalg.eigvals(x)), initial=0.0) for x in rotations]
@@ -252,10 +287,11 @@ def _canonical(directions: Float[np.ndarray, "d N"], n: int) -> Float[np.ndarray
     return np.concatenate([moving, still])
 
 
-def _reduced(rows: Float[np.ndarray, "d N"]) -> Float[np.ndarray, "d N"]:
+def _echelon_form(rows: Float[np.ndarray, "d N"]) -> Float[np.ndarray, "d N"]:
     """The reduced echelon form of linearly independent rows: each is 1 in one column in which all others are 0. Columns
     are taken from the left, where they are not small."""
-    rows, done = np.array(rows), 0
+    rows = np.array(rows)
+    done = 0
     for column in range(rows.shape[1]):
         rest = np.abs(rows[done:, column])
         if done == len(rows) or not np.max(rest) > 1e-6 * np.max(np.abs(rows[done:])):

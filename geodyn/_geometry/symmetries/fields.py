@@ -129,8 +129,8 @@ def _(space: AbstractSymmetricSpace, x: Float[Array, " n"]) -> tuple[Array, Arra
 
 def pairs_at(space: AbstractManifold, seeds: Seeds, x: Float[Array, " n"]) -> tuple[Array, Array]:
     """(the Killing fields K [K, n] at x, their covariant derivatives ∇_b K^a [K, n, n])."""
-    pairs = _followed(space, seeds).astype(x.dtype)
-    z, resolved = _arrived(space, pairs, seeds.origin.astype(x.dtype), x)
+    pairs = _pairs_at_origin(space, seeds).astype(x.dtype)
+    z, resolved = _carry_to(space, pairs, seeds.origin.astype(x.dtype), x)
     z = nan_unless(jnp.broadcast_to(resolved, z.shape), z, (space, x))
     inverse = curvature_at(space, x).inverse
     forms = jnp.asarray(two_forms(x.size), x.dtype)
@@ -147,7 +147,7 @@ class Carried(NamedTuple):
 
 
 @custom_jvp
-def _arrived(
+def _carry_to(
     space: AbstractManifold, pairs: Float[Array, "K N"], origin: Float[Array, " n"], x: Float[Array, " n"]
 ) -> tuple[Float[Array, "K N"], Bool[Array, ""]]:
     """(the pairs, carried from the origin to x, whether by enough steps)."""
@@ -172,11 +172,11 @@ def _arrived(
     return end.full, is_enough(end.half, end.full)
 
 
-@_arrived.def_jvp
+@_carry_to.def_jvp
 def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     space, pairs, origin, x = primals
     *of_start, of_x = tangents
-    z, resolved = _arrived(*primals)
+    z, resolved = _carry_to(*primals)
     change = jnp.zeros_like(z)
     if of_x is not None:  # They are parallel on every way.
         change = change + z @ rate(curvature_at(space, x), of_x).T
@@ -193,16 +193,16 @@ def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
 
 
 @custom_jvp
-def _followed(space: AbstractManifold, seeds: Seeds) -> Float[Array, "K N"]:
+def _pairs_at_origin(space: AbstractManifold, seeds: Seeds) -> Float[Array, "K N"]:
     """The pairs at the origin. If numbers in the metric change, they change with it."""
     return seeds.pairs
 
 
-@_followed.def_jvp
+@_pairs_at_origin.def_jvp
 def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     space, seeds = primals
     of_space, of_seeds = tangents
-    pairs = _followed(space, seeds)
+    pairs = _pairs_at_origin(space, seeds)
     change = jnp.zeros_like(pairs)
     if any(x is not None for x in jax.tree.leaves(of_space, is_leaf=lambda x: x is None)):
         _, off = change_of(lambda space: defects(space, seeds), (space,), (of_space,))

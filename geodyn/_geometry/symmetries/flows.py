@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from geodyn._engine.jit import jit
 from geodyn._foundations.typing import Array, Float
-from geodyn._geometry.groups.frames import frame_at, moved
+from geodyn._geometry.groups.frames import carry_frame, frame_at
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.symmetries.fields import Seeds, pairs_at
 
@@ -15,4 +15,4 @@ def carried_along(
 ) -> Float[Array, " n"]:
     """Where the flow of the Killing field Σ ξ_a K_a takes x in unit time; NaN where it is not found."""
     fields, slopes = pairs_at(space, seeds, x)
-    return moved(space, frame_at(x), xi @ fields, jnp.tensordot(xi, slopes, 1))[:-1, -1]
+    return carry_frame(space, frame_at(x), xi @ fields, jnp.tensordot(xi, slopes, 1))[:-1, -1]

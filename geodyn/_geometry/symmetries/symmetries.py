@@ -232,7 +232,7 @@ def _found(space: AbstractManifold, x: Float[np.ndarray, " n"], radius: float | 
 
     def look(radius: float) -> Symmetries | None:
         looked = evidence(space, x, frame, radius, error)
-        return None if looked is None else _judged(space, x, frame, curvature, radius, looked)
+        return None if looked is None else _judge(space, x, frame, curvature, radius, looked)
 
     if radius is None:
         return _with_radius(look, _length(frame, symbols, curvature, change[..., : x.size]), x)
@@ -284,7 +284,7 @@ def _with_radius(look: Callable, radius: float, x: Float[np.ndarray, " n"]) -> S
     return last
 
 
-def _judged(
+def _judge(
     space: AbstractManifold,
     x: Float[np.ndarray, " n"],
     frame: Frame,

@@ -10,6 +10,7 @@ With shape r and group element g, the body velocity is `ξ = g⁻¹ g' = −A(r)
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial, singledispatch
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -241,7 +242,7 @@ ROUNDING = 256
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _reduced(matrix: Float[Array, "d d"], k: int) -> tuple[Array, Array, Array]:
+def _reduce(matrix: Float[Array, "d d"], k: int) -> tuple[Array, Array, Array]:
     """`R_gg⁻¹`, `A = R_gg⁻¹ R_gs` and `G = R_ss − R_sg A` of a positive definite matrix whose first k rows are R_g.
 
     By Gauss–Jordan elimination: positive definite matrices need no pivoting, and small ones no call of LAPACK. NaN
@@ -261,10 +262,10 @@ def _reduced(matrix: Float[Array, "d d"], k: int) -> tuple[Array, Array, Array]:
     return known * inverse, known * swept[:k, k:d], known * swept[k:, k:d]
 
 
-@_reduced.defjvp
-def _(k, matrices, changes):
+@_reduce.defjvp
+def _(k: Any, matrices: Any, changes: Any):
     """With v = (−A, 1), the velocities (ξ, r') for unit rates of the shape: `A' = R_gg⁻¹ (R' v)_g`, `G' = vᵀ R' v`."""
-    inverse, form, metric = _reduced(*matrices, k)
+    inverse, form, metric = _reduce(*matrices, k)
     (change,) = changes
     v = jnp.concatenate([-form, jnp.eye(metric.shape[0], dtype=form.dtype)])
     forces = change @ v
@@ -286,20 +287,20 @@ def inverse_and_reduction(
     """`R_gg⁻¹`, and `reduction`."""
     half = jax.grad(lambda u: _square(swimmer, r, u) / 2)
     # The gradient of a quadratic form is linear, so that its values on a basis give the matrix R.
-    return _reduced(jax.vmap(half)(jnp.eye(swimmer.group.dim + r.shape[0], dtype=r.dtype)), swimmer.group.dim)
+    return _reduce(jax.vmap(half)(jnp.eye(swimmer.group.dim + r.shape[0], dtype=r.dtype)), swimmer.group.dim)
 
 
-def _require_metric(swimmer) -> None:
+def _require_metric(swimmer: Any) -> None:
     if not isinstance(swimmer, AbstractInvariantMetric):
         raise ValueError(_without_metric(swimmer))
 
 
-def _without_metric(swimmer) -> str:
+def _without_metric(swimmer: Any) -> str:
     name = type(swimmer).__name__
     return f"{name} has a connection but no metric of shapes: gd.bundles.KaluzaKlein(body, metric) has both."
 
 
-def _square(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], u):
+def _square(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], u: Float[Array, " n"]) -> Scalar:
     return swimmer.quadratic_form(r, u[: swimmer.group.dim], u[swimmer.group.dim :])
 
 
@@ -310,11 +311,11 @@ def true_reduction(
     """`reduction`, or NaN where the metric is no positive quadratic form, as far as one more velocity tells."""
     _require_metric(swimmer)
     matrix, true = _matrix_and_law(swimmer, r)
-    _, form, metric = _reduced(matrix, swimmer.group.dim)
+    _, form, metric = _reduce(matrix, swimmer.group.dim)
     return true * form, true * metric
 
 
-def _matrix_and_law(swimmer, r: Float[Array, " m"]):
+def _matrix_and_law(swimmer: AbstractInvariantMetric, r: Float[Array, " m"]) -> tuple[Float[Array, "n n"], Scalar]:
     """The matrix of the metric, and `law`."""
     half = jax.value_and_grad(lambda u: _square(swimmer, r, u) / 2)
     values, slopes = jax.vmap(half)(basis_and_trial(swimmer.group.dim + r.shape[0], r.dtype))
@@ -496,17 +497,17 @@ def curvature(swimmer: AbstractConnection, r: Row) -> Float[Array, "k m m"]:
 
 
 @jit
-def _connection(swimmer, r: Array):
+def _connection(swimmer: AbstractConnection, r: Array) -> Float[Array, "k m"]:
     return true_form(swimmer, floating(r, "r"))
 
 
 @jit
-def _shape_metric(swimmer, r: Array):
+def _shape_metric(swimmer: AbstractInvariantMetric, r: Array) -> Float[Array, "m m"]:
     return true_reduction(swimmer, floating(r, "r"))[1]
 
 
 @jit
-def _curvature(swimmer, r: Array):
+def _curvature(swimmer: AbstractConnection, r: Array) -> Float[Array, "k m m"]:
     r = floating(r, "r")
     return law(swimmer, r) * field_at(swimmer, r)
 

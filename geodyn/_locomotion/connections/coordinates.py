@@ -7,7 +7,7 @@ In the frame `g b(r)` the form is `Ad_{b⁻¹} A − b⁻¹ db`, the curvature i
 import math
 from collections.abc import Callable
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -75,7 +75,7 @@ class Reframed(AbstractConnection):
         return self.original.shape_region
 
     def form(self, r: Float[Array, " m"]) -> Float[Array, "k m"]:
-        return _transformed(self.group, form_of(self.original, r), self.frame(r), jax.jacfwd(self.frame)(r))
+        return _transform(self.group, form_of(self.original, r), self.frame(r), jax.jacfwd(self.frame)(r))
 
 
 @law.register
@@ -88,7 +88,7 @@ def _(swimmer: Reframed, r: Float[Array, " m"]):
     check_law(swimmer.original, r)
 
 
-def _transformed(
+def _transform(
     group: AbstractLieGroup, form: Float[Array, "k m"], b: Float[Array, "d d"], slope: Float[Array, "d d m"]
 ) -> Float[Array, "k m"]:
     turned = group.adjoint(group.inverse(b)) @ form
@@ -183,12 +183,19 @@ def minimum_perturbation(swimmer: AbstractConnection, lower: Numbers, upper: Num
 
 
 @jit
-def _least_squares(swimmer, lower, upper, powers):
+def _least_squares(
+    swimmer: AbstractConnection,
+    lower: Float[Array, " m"],
+    upper: Float[Array, " m"],
+    powers: tuple[tuple[int, ...], ...],
+):
     """What `least_perturbation` gives for a box of shapes."""
     m = lower.shape[0]
-    x, w = np.polynomial.legendre.leggauss(max(map(max, powers)) + 2)
+    highest = max(map(max, powers))
+    x, w = np.polynomial.legendre.leggauss(highest + 2)
     grid = jnp.asarray(list(product((x + 1) / 2, repeat=m)), lower.dtype)
-    roots = jnp.sqrt(jnp.asarray([np.prod(c) for c in product(w / 2, repeat=m)], lower.dtype))
+    weights = [np.prod(factors) for factors in product(w / 2, repeat=m)]
+    roots = jnp.sqrt(jnp.asarray(weights, lower.dtype))
     shapes = lower[None] + (upper - lower)[None] * grid
     forms = law(swimmer, shapes[0]) * jax.vmap(lambda r: form_of(swimmer, r))(shapes)
     tangents = jnp.broadcast_to(jnp.eye(m, dtype=lower.dtype), (len(shapes), m, m))
@@ -203,6 +210,13 @@ class Nodes(NamedTuple):
     tangents: Float[Array, "N q s"]
     forms: Float[Array, "N k s"]
     roots: Float[Array, " N"]
+
+
+class Damped(NamedTuple):
+    """The coefficients of a frame between two steps, and how much the next step is damped."""
+
+    coefficients: Float[Array, " c"]
+    damping: Scalar
 
 
 def integral(nodes: Nodes) -> Scalar:
@@ -220,26 +234,32 @@ def least_perturbation(
     """The coefficients of the frame of least ∫|A|² by damped Gauss–Newton steps, and the decrease that the last step
     predicted, relative to the initial value of the integral."""
 
-    def residual(coefficients):
+    def residual(coefficients: Float[Array, " c"]) -> tuple[Float[Array, " e"], Float[Array, " e"]]:
         frame = ChebyshevFrame(group, coefficients.reshape(group.dim, -1), lower, upper, powers)
 
-        def at(x, tangents, form, root):
-            return root * _transformed(group, form, frame(x), jax.jacfwd(frame)(x) @ tangents)
+        def at(
+            x: Float[Array, " m"], tangents: Float[Array, "m t"], form: Float[Array, "k t"], root: Scalar
+        ) -> Float[Array, "k t"]:
+            return root * _transform(group, form, frame(x), jax.jacfwd(frame)(x) @ tangents)
 
         value = jax.vmap(at)(*nodes).ravel()
         return value, value
 
-    def improve(state, _):
-        c, damping = state
+    def improve(state: Damped, _: Any) -> tuple[Damped, Scalar]:
+        c = state.coefficients
         J, y = jax.jacfwd(residual, has_aux=True)(c)
-        slope, matrix = J.T @ y, J.T @ J
+        slope = J.T @ y
+        matrix = J.T @ J
         # The matrix is singular: a constant rotation of the frame does not change ∫|A|².
-        damped = matrix + damping * jnp.trace(matrix) * jnp.eye(c.size, dtype=c.dtype)
+        damped = matrix + state.damping * jnp.trace(matrix) * jnp.eye(c.size, dtype=c.dtype)
         step = jnp.linalg.solve(damped, slope)
         better = jnp.sum(residual(c - step)[0] ** 2) <= jnp.sum(y**2)
-        damping = jnp.where(better, jnp.maximum(damping / 10, 1e3 * jnp.finfo(c.dtype).eps), 10 * damping)
-        return (jnp.where(better, c - step, c), damping), slope @ step
+        # Levenberg's rule: closer to Newton's step after one that helped, else closer to steepest descent.
+        less = jnp.maximum(state.damping / 10, 1e3 * jnp.finfo(c.dtype).eps)
+        damping = jnp.where(better, less, 10 * state.damping)
+        return Damped(jnp.where(better, c - step, c), damping), slope @ step
 
-    start = jnp.zeros(group.dim * len(powers), lower.dtype), jnp.asarray(1e-6, lower.dtype)
-    (c, _), gains = jax.lax.scan(improve, start, None, length=_ITERATIONS)
+    start = Damped(jnp.zeros(group.dim * len(powers), lower.dtype), jnp.asarray(1e-6, lower.dtype))
+    end, gains = jax.lax.scan(improve, start, None, length=_ITERATIONS)
+    c = end.coefficients
     return c.reshape(group.dim, -1), gains[-1] / jnp.maximum(integral(nodes), jnp.finfo(c.dtype).tiny)

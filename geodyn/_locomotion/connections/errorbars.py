@@ -11,7 +11,8 @@ from scipy.fft import dst
 from geodyn._foundations.typing import Float
 
 # The spectrum of the errors of a motion is taken to be even within this factor of a frequency, and over so many modes.
-OCTAVE, MODES = 1.4, 24
+OCTAVE = 1.4
+MODES = 24
 # Below this, what the other trials say of some combination of the coefficients is rounding.
 ALONE = 1e-9
 
@@ -28,7 +29,8 @@ def covariance_of_rows(
     """
     inverse = np.linalg.inv(design.T @ design)
 
-    def shift(rows):
+    def shift(rows: np.ndarray) -> np.ndarray:
+        """c₍g₎ − c for the trial g of these rows."""
         own = design[rows]
         others = np.eye(len(own)) - own @ inverse @ own.T
         if np.linalg.eigvalsh(others)[0] < ALONE:
@@ -36,7 +38,9 @@ def covariance_of_rows(
         return inverse @ own.T @ np.linalg.solve(others, residuals[rows])
 
     shifts = np.array([shift(trials == trial) for trial in np.unique(trials)])
-    return (len(shifts) - 1) / len(shifts) * np.einsum("gpa,gqb->paqb", shifts, shifts, optimize=True)
+    count = len(shifts)
+    squares = np.einsum("gpa,gqb->paqb", shifts, shifts, optimize=True)
+    return (count - 1) / count * squares
 
 
 def covariance_of_motion(
@@ -58,13 +62,18 @@ def covariance_of_motion(
     x: np.ndarray = dst(design, type=1, norm="ortho", axis=0)
     u: np.ndarray = dst(residuals, type=1, norm="ortho", axis=0)
     left = 1 - np.einsum("jp,pq,jq->j", x, inverse, x, optimize=True)
-    mode, least = np.arange(n), min(MODES, n)
+    # The modes near j: within a factor of its frequency, and at least so many.
+    mode = np.arange(n)
+    least = min(MODES, n)
     first = np.clip(np.minimum(mode / OCTAVE, mode - least // 2).astype(int), 0, n - least)
     end = np.clip(np.maximum(mode * OCTAVE, mode + least // 2).astype(int) + 1, least, n)
-    power, room = (_sums(y)[end] - _sums(y)[first] for y in (np.einsum("ja,jb->jab", u, u), left[:, None, None]))
+    power = _sums_between(first, end, np.einsum("ja,jb->jab", u, u))
+    room = _sums_between(first, end, left[:, None, None])
     scores = np.einsum("jp,jq,jab->paqb", x, x, power / room, optimize=True)
     return np.einsum("pr,raqb,qs->pasb", inverse, scores, inverse, optimize=True)
 
 
-def _sums(y: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.zeros((1, *y.shape[1:])), np.cumsum(y, axis=0)])
+def _sums_between(first: np.ndarray, end: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The sums of y[first : end], as differences of the sums from the begin."""
+    sums = np.concatenate([np.zeros((1, *y.shape[1:])), np.cumsum(y, axis=0)])
+    return sums[end] - sums[first]

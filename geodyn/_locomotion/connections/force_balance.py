@@ -126,7 +126,7 @@ def _balance(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Arra
     return root(missing, zero, jnp.where(holds, resting, start))
 
 
-def _start(body, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
+def _start(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
     """Where Newton's method starts: by default in no particular direction, since at 0 parts of the body may rest, where
     forces have no slope."""
     if body.guess is not None:
@@ -134,7 +134,9 @@ def _start(body, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array
     return 0.1 * jnp.max(jnp.abs(rdot)) * trial_velocity(body.group.dim, rdot.dtype)
 
 
-def _dissipation(body, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
+def _dissipation(
+    body: AbstractForceBalance, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]
+) -> Scalar:
     name = type(body).__name__
     if body.dissipation is None:
         raise ValueError(
@@ -144,7 +146,9 @@ def _dissipation(body, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Floa
     return one_number("dissipation", returned(f"{name}.dissipation", body.dissipation, r, xi, rdot))
 
 
-def _resistance(body, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
+def _resistance(
+    body: AbstractForceBalance, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]
+) -> Float[Array, " k"]:
     """The forces and torques that resist the body velocity ξ; those of a power up to a factor, as its slope."""
     if body.resistance is None:
         return jax.grad(lambda xi: _dissipation(body, r, xi, rdot))(xi)
@@ -159,14 +163,14 @@ def _resistance(body, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float
     return forces
 
 
-def _drag_power(body, r: Float[Array, " m"]) -> Scalar:
+def _drag_power(body: AbstractForceBalance, r: Float[Array, " m"]) -> Scalar:
     """The power that a body with a shape at rest takes when it is dragged with a velocity in no particular direction,
     by its resistance."""
     xi = trial_velocity(body.group.dim, r.dtype)
     return xi @ _resistance(body, r, xi, jnp.zeros_like(r))
 
 
-def _at_two_paces(body, r: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
+def _at_two_paces(body: AbstractForceBalance, r: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
     """Twice the velocity of a body for a rate r' in no particular direction, and the velocity for 2 r'."""
     rdot = trial_velocity(r.size, r.dtype)
     return 2 * body.velocity(r, rdot), body.velocity(r, 2 * rdot)

@@ -1,6 +1,7 @@
 """MOTION: bodies made of a connection and a metric of shapes, given separately (Kaluza–Klein metrics)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -142,7 +143,7 @@ class Heading(AbstractInvariantMetric):
 
 @true_reduction.register(KaluzaKlein)
 @true_reduction.register(Heading)
-def _(swimmer, r: Float[Array, " m"]):
+def _(swimmer: Any, r: Float[Array, " m"]) -> tuple[Float[Array, "k m"], Float[Array, "m m"]]:
     true, (form, metric) = law(swimmer, r), reduction(swimmer, r)
     return true * form, true * metric
 

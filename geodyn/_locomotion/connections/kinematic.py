@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._engine.numerics.linalg import inverse
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._locomotion.connections.checks import (
     basis_and_trial,
     check_homogeneous,
@@ -51,7 +51,7 @@ class AbstractKinematicBody(AbstractConnection):
         return _form_and_law(self, r)[0]
 
 
-def _form_and_law(body, r: Float[Array, " m"]):
+def _form_and_law(body: AbstractKinematicBody, r: Float[Array, " m"]) -> tuple[Float[Array, "k m"], Scalar]:
     """The form, and `law`."""
     k, u = body.group.dim, trial_velocity(body.group.dim + r.shape[0], r.dtype)
     columns = jax.vmap(lambda u: body.constraints(r, u[:k], u[k:]), out_axes=1)(basis_and_trial(u.shape[0], r.dtype))

@@ -63,8 +63,12 @@ def link_velocities(
     x, y, angle = poses.T
     u = xi[0] - xi[2] * y + rates[:, 0]
     v = xi[1] + xi[2] * x + rates[:, 1]
-    cos, sin = jnp.cos(angle), jnp.sin(angle)
-    return jnp.stack([cos * u + sin * v, cos * v - sin * u, xi[2] + rates[:, 2]], axis=1)
+    cos = jnp.cos(angle)
+    sin = jnp.sin(angle)
+    along = cos * u + sin * v
+    across = cos * v - sin * u
+    turning = xi[2] + rates[:, 2]
+    return jnp.stack([along, across, turning], axis=1)
 
 
 def hinge_names(lengths: Float[Array, " L"]) -> tuple[str, ...]:
@@ -82,11 +86,15 @@ def chain(lengths: Float[Array, " L"], r: Float[Array, " _"]) -> Float[Array, "L
     n = lengths.shape[0]
     if r.shape != (n - 1,):
         raise ValueError(f"{n} links have {n - 1} angles, got a shape r of {r.shape}.")
+    # Seen from the tail, a link has turned by all angles before it, and its centre is half a link beyond those before.
+    middle = (n - 1) // 2
     before = np.tri(n, n, -1)
-    turns, ways = before[:, : n - 1], before + np.eye(n) / 2
-    angle = jnp.asarray(turns - turns[(n - 1) // 2], r.dtype) @ r
+    turns = before[:, : n - 1]
+    ways = before + np.eye(n) / 2
+    angle = jnp.asarray(turns - turns[middle], r.dtype) @ r
     steps = lengths[:, None] * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
-    return jnp.concatenate([jnp.asarray(ways - ways[(n - 1) // 2], r.dtype) @ steps, angle[:, None]], axis=1)
+    centres = jnp.asarray(ways - ways[middle], r.dtype) @ steps
+    return jnp.concatenate([centres, angle[:, None]], axis=1)
 
 
 def standing_waves(owner: str, hinges: int, waves: Row) -> np.ndarray:
@@ -115,13 +123,16 @@ def seen_from(frame: Float[Array, "3"], poses: Float[Array, "L 3"]) -> Float[Arr
     x, y, angle = (poses - frame[None]).T
     cos = jnp.cos(frame[2])
     sin = jnp.sin(frame[2])
-    return jnp.stack([cos * x + sin * y, cos * y - sin * x, angle], axis=1)
+    ahead = cos * x + sin * y
+    aside = cos * y - sin * x
+    return jnp.stack([ahead, aside, angle], axis=1)
 
 
 def bars(poses: Float[Array, "L 3"], lengths: Float[Array, " L"]) -> Float[Array, "L 2 2"]:
     """Line segments of the given lengths with the poses (x, y, angle) of their centres, each by its two ends."""
     x, y, angle = poses.T
-    half = lengths[:, None] / 2 * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+    heading = jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+    half = lengths[:, None] / 2 * heading
     centre = jnp.stack([x, y], axis=1)
     return jnp.stack([centre - half, centre + half], axis=1)
 
@@ -129,6 +140,11 @@ def bars(poses: Float[Array, "L 3"], lengths: Float[Array, " L"]) -> Float[Array
 def wheels(poses: Float[Array, "W 3"], sizes: Float[Array, " W"]) -> Float[Array, "_ 2 2"]:
     """Line segments of axles with two wheels each. `poses` (x, y, angle) are the middles of the axles and the
     directions in which the wheels roll; `sizes` are the diameters of the wheels, and also the lengths of the axles."""
-    axles = bars(poses + jnp.array([0.0, 0.0, jnp.pi / 2])[None], sizes)
-    treads = [bars(jnp.concatenate([axles[:, end], poses[:, 2:]], axis=1), sizes) for end in (0, 1)]
+    quarter_turn = jnp.array([0.0, 0.0, jnp.pi / 2])
+    axles = bars(poses + quarter_turn[None], sizes)
+    heading = poses[:, 2:]
+    treads = []
+    for end in (0, 1):
+        at_end = jnp.concatenate([axles[:, end], heading], axis=1)
+        treads.append(bars(at_end, sizes))
     return jnp.concatenate([axles, *treads])

@@ -27,7 +27,7 @@ from scipy.linalg import cho_factor, cho_solve
 from geodyn._engine.jit import jit, static_count
 from geodyn._foundations.checks import numbers, shown
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Index, Number, Numbers, PyTree
+from geodyn._foundations.typing import Array, Bool, Float, Index, Number, Numbers, PyTree
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._geometry.groups.magnus import NODES, WEIGHTS, increment
 from geodyn._geometry.groups.rigid import SE2, SO2, Translation
@@ -212,7 +212,7 @@ def fit_connection(
     if trials is not None and forms is None:
         raise ValueError("fit_connection: trials belong to forms; leave them out with poses, which are one motion")
     wanted = None if degree is None else static_count("degree", degree)
-    r = _measured("shapes", shapes, (None, None))
+    r = _check_measured("shapes", shapes, (None, None))
     n, m = r.shape
     if m < 2:
         raise ValueError(
@@ -228,14 +228,14 @@ def fit_connection(
     half = (upper - lower) / 2
     x = (r - lower) / half - 1
     if forms is not None:
-        each = np.arange(n) if trials is None else _measured("trials", trials, (n,))
+        each = np.arange(n) if trials is None else _check_measured("trials", trials, (n,))
         if len(np.unique(each)) < 2:
             raise ValueError("fit_connection: trials must be at least two: of a single one no errors can be told")
-        data = _of_forms(group, x, half * _measured("forms", forms, (n, group.dim, m)), powers, each)
+        data = _of_forms(group, x, half * _check_measured("forms", forms, (n, group.dim, m)), powers, each)
     else:
         d = group.identity().shape[0]
-        at = np.arange(n) if times is None else _measured("times", times, (n,))
-        data = _of_motion(group, x, _measured("poses", poses, (n, d, d)), at, powers)
+        at = np.arange(n) if times is None else _check_measured("times", times, (n,))
+        data = _of_motion(group, x, _check_measured("poses", poses, (n, d, d)), at, powers)
     c, powers, error, covariance = _fit(group, data, wanted)
     coefficients = c.reshape(len(powers), m, group.dim).T / half[:, None]
     unit = np.broadcast_to(half[:, None], coefficients.shape).ravel()
@@ -283,7 +283,7 @@ def standard_errors(body: MeasuredConnection, function: Callable[[MeasuredConnec
     if body.covariance is None:
         raise ValueError("body must know the covariance of its coefficients: one of gd.bundles.fit_connection does")
 
-    def values(coefficients):
+    def values(coefficients: Float[Array, "..."]) -> PyTree:
         found = function(eqx.tree_at(lambda body: body.coefficients, body, coefficients))
         if not jax.tree.leaves(found):
             raise ValueError(f"function must return a number, an array or a pytree of them, got {shown(found)}")
@@ -295,7 +295,7 @@ def standard_errors(body: MeasuredConnection, function: Callable[[MeasuredConnec
     return jax.tree.map(lambda square: jnp.sqrt(jnp.maximum(square, 0.0)), squares)
 
 
-def _measured(name: str, values: Numbers | None, shape: tuple[int | None, ...]) -> np.ndarray:
+def _check_measured(name: str, values: Numbers | None, shape: tuple[int | None, ...]) -> np.ndarray:
     """The values as finite numbers of this shape, in which None is any length."""
     array = numbers(f"fit_connection: {name}", values)
     if isinstance(array, Tracer):
@@ -331,19 +331,23 @@ def _held_out(rows: int) -> tuple[np.ndarray, np.ndarray]:
     return block % 5 == 2, np.diff(block, prepend=-1) > 0
 
 
-def _of_forms(group: AbstractLieGroup, x: np.ndarray, forms: np.ndarray, powers, trials: np.ndarray) -> _Data:
+def _of_forms(
+    group: AbstractLieGroup, x: np.ndarray, forms: np.ndarray, powers: tuple[tuple[int, ...], ...], trials: np.ndarray
+) -> _Data:
     design, targets = _polynomials(x, powers), forms.swapaxes(1, 2)
 
-    def misses(predicted, first):
+    def misses(predicted: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return (predicted.reshape(targets.shape) - targets).swapaxes(1, 2), forms
 
-    def covariance(design, residuals):
+    def covariance(design: np.ndarray, residuals: np.ndarray) -> np.ndarray:
         return covariance_of_rows(design, residuals, trials)
 
     return _Data(powers, design, targets.reshape(len(x), -1), covariance, lambda c: design[:, : len(c)] @ c, misses)
 
 
-def _of_motion(group: AbstractLieGroup, x: np.ndarray, poses: np.ndarray, times: np.ndarray, powers) -> _Data:
+def _of_motion(
+    group: AbstractLieGroup, x: np.ndarray, poses: np.ndarray, times: np.ndarray, powers: tuple[tuple[int, ...], ...]
+) -> _Data:
     steps = np.diff(times)
     for row in np.flatnonzero(steps <= 0):
         raise ValueError(
@@ -372,24 +376,24 @@ def _of_motion(group: AbstractLieGroup, x: np.ndarray, poses: np.ndarray, times:
     basis, rates = _polynomials(curve(nodes), powers), curve(nodes, 1) * steps[:, None, None]
     design = -np.einsum("q,nqp,nqm->npm", WEIGHTS, basis, rates, optimize=True).reshape(len(steps), -1)
 
-    def predicted(c):
+    def predict(c: np.ndarray) -> np.ndarray:
         count, m = len(c) // x.shape[1], x.shape[1]
         forms = (basis[..., :count] @ c.reshape(count, -1)).reshape(*nodes.shape, m, group.dim)
         return np.asarray(_magnus(group, -np.einsum("nqmk,nqm->nqk", forms, rates)))
 
-    def misses(guess, first):
+    def misses(guess: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple(np.asarray(y) for y in _since(group, guess, increments, first))
 
-    return _Data(powers, design, increments, covariance_of_motion, predicted, misses)
+    return _Data(powers, design, increments, covariance_of_motion, predict, misses)
 
 
 @jit
-def _again(group, poses):
+def _again(group: AbstractLieGroup, poses: Array) -> Array:
     return jax.vmap(lambda g: group.exp(group.log(g)))(poses)
 
 
 @jit
-def _increments(group, poses):
+def _increments(group: AbstractLieGroup, poses: Array) -> Array:
     return jax.vmap(lambda g, h: group.log(group.compose(group.inverse(g), h)))(poses[:-1], poses[1:])
 
 
@@ -399,10 +403,12 @@ def _magnus(group: AbstractLieGroup, xi: Float[Array, "N 3 k"]) -> Float[Array, 
 
 
 @jit
-def _since(group, guess, increments, first):
+def _since(group: AbstractLieGroup, guess: Array, increments: Array, first: Array) -> tuple[Array, Array]:
     """How far the guess is off in the motion since the start of each block, and that motion."""
 
-    def follow(state, step):
+    def follow(
+        state: Float[Array, "2 d d"], step: tuple[Float[Array, " k"], Float[Array, " k"], Bool[Array, ""]]
+    ) -> tuple[Float[Array, "2 d d"], tuple[Float[Array, " k"], Float[Array, " k"]]]:
         xi, eta, starts = step
         state = jnp.where(starts, group.identity()[None], state)
         state = jnp.stack([group.compose(state[0], group.exp(xi)), group.compose(state[1], group.exp(eta))])
@@ -412,12 +418,12 @@ def _since(group, guess, increments, first):
     return jax.lax.scan(follow, start, (guess, increments, first))[1]
 
 
-def _polynomials(x: np.ndarray, powers) -> np.ndarray:
+def _polynomials(x: np.ndarray, powers: tuple[tuple[int, ...], ...]) -> np.ndarray:
     return np.asarray(_basis(jnp.asarray(x.reshape(-1, x.shape[-1]), float), powers)).reshape(*x.shape[:-1], -1)
 
 
 @jit
-def _basis(x, powers):
+def _basis(x: Float[Array, "N m"], powers: tuple[tuple[int, ...], ...]) -> Float[Array, "N q"]:
     ones = jnp.ones(x.shape[1], x.dtype)
     return jax.vmap(lambda at: chebyshev(-ones, ones, powers, at))(x)
 
@@ -459,7 +465,7 @@ def _is_determined(gram: np.ndarray, degree: int) -> bool:
     return bool(squares[0] > (0.125 * 0.4**degree) ** 2 * squares[-1])
 
 
-def _solve(data: _Data, degree: int, rows) -> tuple[np.ndarray, bool]:
+def _solve(data: _Data, degree: int, rows: Any) -> tuple[np.ndarray, bool]:
     """(the coefficients of least squares over these rows, whether the rows determine them)."""
     design = data.design[rows, : data.columns(degree)]
     gram, c = design.T @ design, np.zeros((design.shape[1], data.targets.shape[1]))
@@ -578,12 +584,12 @@ def _read(rows: list[tuple[int, list[str]]], degree: Index | None) -> MeasuredCo
     group = _POSES[coordinates]
     if has_forms:
         return fit_connection(group, shapes, forms=values.reshape(len(values), -1, m), degree=degree)
-    poses = _placed(group, jnp.asarray(values, float))
+    poses = _elements_of(group, jnp.asarray(values, float))
     return fit_connection(group, shapes, poses=poses, times=columns.get("t"), degree=degree)
 
 
 @jit
-def _placed(group, values):
+def _elements_of(group: AbstractLieGroup, values: Array) -> Array:
     return jax.vmap(lambda x: element(group, x))(values)
 
 

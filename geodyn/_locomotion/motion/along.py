@@ -5,6 +5,7 @@ depends only on the form on a surface that it bounds, so that the nodes here lie
 """
 
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -83,7 +84,7 @@ def _largest_two(spread: Float[Array, "m m"]) -> Float[Array, "2 m"]:
 
 
 @_largest_two.defjvp
-def _(primals, tangents):
+def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     values, vectors = jnp.linalg.eigh(primals[0])
     inside = vectors[:, :-3:-1]
     outside = vectors[:, :-2]
@@ -93,7 +94,7 @@ def _(primals, tangents):
 
 
 @jit
-def _plane(stroke):
+def _plane(stroke: Stroke) -> tuple[Float[Array, " m"], Float[Array, "2 m"], Bool[Array, ""]]:
     """The mean shape, the two directions, and whether the stroke spans a surface."""
     cone = Cone(stroke)
     directions = _largest_two(cone.spread())
@@ -195,7 +196,7 @@ def minimum_perturbation_along(swimmer: AbstractConnection, stroke: Stroke, *, d
             f"minimum_perturbation_along: degree must be at least 1 and polynomials of it have at most"
             f" {MOST_POLYNOMIALS} terms, got {degree} with {count}; 4 suits most strokes."
         )
-    frame, gain, spans = _fitted(swimmer, stroke, exponents(int(degree), 2))
+    frame, gain, spans = _fit(swimmer, stroke, exponents(int(degree), 2))
     _check_spans("minimum_perturbation_along", spans)
     found = spans & (gain < 1e-3)
     if not isinstance(found, Tracer) and not found:
@@ -219,7 +220,7 @@ def _size_and_unit(v: Float[Array, " m"]) -> tuple[Scalar, Float[Array, " m"]]:
 
 
 @jit
-def _fitted(swimmer, stroke, powers):
+def _fit(swimmer: AbstractConnection, stroke: Stroke, powers: tuple[tuple[int, ...], ...]):
     """The frame, the decrease of ∫|A|² that its last step predicted, and whether the stroke spans a surface."""
     cone = Cone(stroke)
     centre, directions, spans = _plane(stroke)

@@ -78,7 +78,7 @@ def check_connection(swimmer: AbstractConnection, r: Numbers, *, size: float = 0
 
 
 @jit
-def _defect(swimmer, r: Float[Array, " m"], plane: Float[Array, "m 2"], size: Number) -> Scalar:
+def _defect(swimmer: AbstractConnection, r: Float[Array, " m"], plane: Float[Array, "m 2"], size: Number) -> Scalar:
     """The error of the curvature's estimate −F·area of log(holonomy), for a circle of radius `size` in a plane."""
     circle = FourierStroke(r, size * plane[:, :1], size * plane[:, 1:])
     moved = swimmer.group.log(holonomy(swimmer, circle, steps=8))

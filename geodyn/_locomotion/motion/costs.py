@@ -16,6 +16,7 @@ from geodyn._foundations.typing import Array, Float, Scalar, TypeAliasType
 from geodyn._locomotion.connections.checks import require_defined
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, check_law, law, power_of, reduction
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 
 Costly = AbstractInvariantMetric | AbstractForceBalance
 """What strokes of a body cost: bodies with a metric of shapes, and those that balance forces."""
@@ -101,14 +102,14 @@ def torque(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[
     return jnp.sum((reduction(swimmer, r)[1] @ rdot) ** 2)
 
 
-def _ask(swimmer, r: Float[Array, " m"]) -> None:
+def _ask(swimmer: AbstractLocomotion, r: Float[Array, " m"]) -> None:
     """Raises ValueError if the metric of a swimmer is none; inside jit `gd.cost` asks."""
     if not isinstance(r, Tracer):
         require_defined("cost", swimmer, check_law, r, _law(swimmer, r))
 
 
 @jit
-def _law(swimmer, r: Float[Array, " m"]):
+def _law(swimmer: AbstractLocomotion, r: Float[Array, " m"]) -> Scalar:
     return law(swimmer, r)
 
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from geodyn._engine.jit import as_pytree, jit
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Float, Number
+from geodyn._foundations.typing import Array, Count, Float, Number, Scalar
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.holonomy import NODES, gauss_times, magnus, require_defined_along, step_ends, true_along
 from geodyn._locomotion.strokes.stroke import Stroke, breaks, floating, shape_and_rate
@@ -39,7 +39,7 @@ class DensePath(eqx.Module):
         return group.compose(group.exp(periods * group.log(self.elements[-1])), here)
 
 
-def _velocity(swimmer, stroke, t):
+def _velocity(swimmer: AbstractLocomotion, stroke: Stroke, t: Scalar) -> Float[Array, " k"]:
     r, rdot = shape_and_rate(stroke, t)
     return swimmer.velocity(r, rdot)
 
@@ -75,7 +75,9 @@ def dense_path(swimmer: AbstractLocomotion, stroke: Stroke, *, steps: Count = 12
 
 
 @jit
-def _elements(swimmer, stroke, steps):
+def _elements(
+    swimmer: AbstractLocomotion, stroke: Stroke, steps: Count
+) -> tuple[Float[Array, " T"], Float[Array, "T d d"]]:
     corners = breaks(stroke)
     ends = step_ends(steps, corners)
     times = gauss_times(steps, corners)

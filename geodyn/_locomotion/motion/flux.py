@@ -45,7 +45,7 @@ def flux(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 64, ring
 
 
 @jit
-def _flux(swimmer, stroke, steps, rings):
+def _flux(swimmer: AbstractConnection, stroke: Stroke, steps: Count, rings: Count) -> Float[Array, " k"]:
     corners = breaks(stroke)
     widths = jnp.diff(step_ends(steps, corners))
     integral = jax.vmap(lambda values: mean(values, widths), 1)

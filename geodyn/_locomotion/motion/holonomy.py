@@ -4,7 +4,7 @@
 group. The power is integrated with the same nodes.
 """
 
-from typing import cast
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -66,7 +66,7 @@ def magnus(
         after = group.compose(g, step)
         return after, after
 
-    def products(first, increments):
+    def products(first: Float[Array, "d d"], increments: Float[Array, "S d d"]) -> Float[Array, "S d d"]:
         return jax.lax.scan(follow, first, increments)[1]
 
     return native(products, group.identity().astype(xi.dtype), increments)
@@ -83,10 +83,10 @@ def true_along(swimmer: AbstractLocomotion, stroke: Stroke, times: Float[Array, 
 
 
 @jit
-def _path(swimmer, stroke, steps):
+def _path(swimmer: AbstractLocomotion, stroke: Stroke, steps: Count) -> Float[Array, "T d d"]:
     corners = breaks(stroke)
 
-    def velocity(t):
+    def velocity(t: Scalar) -> Float[Array, " k"]:
         r, rdot = shape_and_rate(stroke, t)
         return swimmer.velocity(r, rdot)
 
@@ -98,7 +98,7 @@ def _path(swimmer, stroke, steps):
 
 
 @jit
-def _last(poses):
+def _last(poses: Float[Array, "T d d"]) -> Float[Array, "d d"]:
     return poses[-1]  # Without jit it takes a tenth of the time of a path.
 
 
@@ -193,7 +193,7 @@ def power(swimmer: costs.Costly, stroke: Stroke, t: Number) -> Scalar:
 
 
 @jit
-def _cost(swimmer, stroke, density, steps):
+def _cost(swimmer: costs.Costly, stroke: Stroke, density: costs.Density, steps: Count) -> Scalar:
     corners = breaks(stroke)
     times = gauss_times(steps, corners)
     values = native_rows(lambda t: costs.value_of(density, swimmer, *shape_and_rate(stroke, t)), times)
@@ -232,7 +232,7 @@ def cost(swimmer: costs.Costly, stroke: Stroke, *, density: costs.Density = cost
     return require_defined_along("cost", swimmer, stroke, _cost(swimmer, stroke, density, steps=steps))
 
 
-def require_defined_along(name, swimmer, stroke, value):
+def require_defined_along(name: str, swimmer: AbstractLocomotion, stroke: Stroke, value: Any) -> Any:
     """The value; if it is not finite, ValueError with the first shape of the stroke where the swimmer is singular."""
     if isinstance(value, Tracer) or is_finite(np.asarray(value)):
         return value
@@ -251,7 +251,9 @@ def require_defined_along(name, swimmer, stroke, value):
 
 
 @jit
-def _along(swimmer, stroke, times):
+def _along(
+    swimmer: AbstractLocomotion, stroke: Stroke, times: Float[Array, " Q"]
+) -> tuple[Float[Array, "Q m"], Float[Array, "Q k"]]:
     """The shapes at some times of a stroke, and the velocities of the body."""
 
     def at(t: Scalar) -> tuple[Float[Array, " m"], Float[Array, " k"]]:

@@ -157,7 +157,9 @@ def _check_bodies(inertia: AbstractDeformableBody, drag: AbstractSwimmer) -> Non
         )
 
 
-def _check_drive(inertia, drag, hinges: tuple[int, ...], driven: Array) -> None:
+def _check_drive(
+    inertia: AbstractDeformableBody, drag: AbstractSwimmer, hinges: tuple[int, ...], driven: Array
+) -> None:
     """Raises ValueError unless both bodies have a shape that the drive and the hinges make up."""
     r = jnp.zeros(driven.size + len(hinges), driven.dtype)
     xi = jnp.zeros(inertia.group.dim, driven.dtype)

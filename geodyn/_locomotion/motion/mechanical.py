@@ -78,11 +78,11 @@ def locked_inertia(body: AbstractDeformableBody, r: Float[Array, " m"]) -> Float
 
 
 @jit
-def _true_locked(body, r: Float[Array, " m"]):
-    return law(body, r) * _locked(body, r)
+def _true_locked(body: AbstractDeformableBody, r: Float[Array, " m"]) -> Float[Array, "k k"]:
+    return law(body, r) * _locked_inertia(body, r)
 
 
-def _locked(body, r: Float[Array, " m"]):
+def _locked_inertia(body: AbstractDeformableBody, r: Float[Array, " m"]) -> Float[Array, "k k"]:
     momentum = jax.grad(lambda xi: body.kinetic_energy(r, xi, jnp.zeros_like(r)))
     return jax.vmap(momentum)(jnp.eye(body.group.dim, dtype=r.dtype))
 
@@ -135,7 +135,9 @@ def drifting_path(
 
 
 @jit
-def _drifting_path(body, stroke, momentum, steps):
+def _drifting_path(
+    body: AbstractDeformableBody, stroke: Stroke, momentum: Float[Array, " k"], steps: Count
+) -> Float[Array, "T d d"]:
     group = body.group
 
     def parts(t: Scalar) -> tuple[Float[Array, "k k"], Float[Array, " k"]]:

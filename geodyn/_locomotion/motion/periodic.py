@@ -6,7 +6,7 @@ steps. Newton's method has the ends y_n of the steps and the slopes k_n in them 
 eliminated step by step. The derivatives with respect to all numbers are those of the implicit-function theorem.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -308,7 +308,7 @@ def _check(body: AbstractPassiveSwimmer, drive: Stroke, period: Scalar, steps: C
         raise ValueError(f"periodic_motion: drive: {error}") from None
 
 
-def _first_shapes(body: AbstractPassiveSwimmer, guess) -> Float[Array, " p"]:
+def _first_shapes(body: AbstractPassiveSwimmer, guess: Any) -> Float[Array, " p"]:
     """The passive shapes at which the search begins."""
     guess = floating(body.rest if guess is None else guess, "guess")
     if guess.shape != (len(body.hinges),):
@@ -333,13 +333,13 @@ def _failure(motion: PeriodicMotion) -> MotionError:
 
 
 @jit
-def _forces(body, stroke, period, t):
+def _forces(body: AbstractPassiveSwimmer, stroke: Stroke, period: Scalar, t: Scalar) -> Array:
     r, rdot = shape_and_rate(stroke, t)
     return motor_forces(body, period, r, rdot)
 
 
 @jit
-def _periodic_motion(problem: _Problem, guess, steps, throw):
+def _periodic_motion(problem: _Problem, guess: Float[Array, " p"], steps: Count, throw: bool):
     ends = jax.lax.stop_gradient(step_ends(steps, breaks(problem.drive)))
     found = _found(without_derivatives(problem), jax.lax.stop_gradient(guess), ends)
     z = _implicit(problem, jax.lax.stop_gradient(found.z), ends)
@@ -512,13 +512,13 @@ def _cyclic(growths: Float[Array, "N p p"], gaps: Float[Array, "N p"]) -> Float[
 
 
 @custom_jvp
-def _implicit(problem: _Problem, z: _Unknowns, ends) -> _Unknowns:
+def _implicit(problem: _Problem, z: _Unknowns, ends: Float[Array, " T"]) -> _Unknowns:
     """The solution z, with the derivatives of the implicit-function theorem, of any order."""
     return z
 
 
 @_implicit.def_jvp
-def _(primals, tangents):
+def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     problem, _, ends = primals
     z = _implicit(*primals)
     _, moved = change_of(lambda problem: _equations(problem, z, ends)[0], (problem,), (tangents[0],))

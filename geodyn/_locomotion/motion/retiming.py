@@ -1,6 +1,7 @@
 """MOTION: strokes made from other strokes: reversed, shifted, cut, joined, and reparametrised to constant power."""
 
 import itertools
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -139,7 +140,7 @@ class JoinedStroke(eqx.Module):
         return shapes[now]
 
 
-def _ends_of(i: int, stroke) -> Float[Array, "2 m"]:
+def _ends_of(i: int, stroke: Any) -> Float[Array, "2 m"]:
     """The first and the last shape of the i-th of several strokes."""
     try:
         return shapes_at(stroke, jnp.array([0.0, 1.0]))
@@ -209,7 +210,7 @@ class ArclengthStroke(eqx.Module):
         i = jnp.clip(jnp.searchsorted(self.lengths, length, side="right") - 1, 0, self.times.shape[0] - 2)
         first, before = self.times[i], self.lengths[i]
 
-        def newton(_, time):
+        def newton(_: Any, time: Scalar) -> Scalar:
             nodes = first + (time - first) * jnp.append(jnp.asarray(NODES, time.dtype), 1.0)
             speeds = jax.vmap(lambda s: _speed(self.swimmer, self.stroke, s))(nodes)
             passed = (time - first) * (speeds[:3] @ jnp.asarray(WEIGHTS, time.dtype))
@@ -219,12 +220,14 @@ class ArclengthStroke(eqx.Module):
         return self.stroke(jax.lax.fori_loop(0, 3, newton, jnp.interp(length, self.lengths, self.times)))
 
 
-def _speed(swimmer, stroke, t) -> Scalar:
+def _speed(swimmer: costs.Costly, stroke: Stroke, t: Scalar) -> Scalar:
     return costs.length(swimmer, *shape_and_rate(stroke, t))
 
 
 @jit
-def _lengths(swimmer, stroke, steps):
+def _lengths(
+    swimmer: costs.Costly, stroke: Stroke, steps: Count
+) -> tuple[Float[Array, " T"], Float[Array, " T"], Scalar]:
     """(the ends of the steps, the lengths of the stroke up to them, the least speed there and at Gauss's nodes)."""
     ends, times = step_ends(steps, breaks(stroke)), gauss_times(steps, breaks(stroke))
     speeds = jax.vmap(lambda t: _speed(swimmer, stroke, t))(jnp.concatenate([times, ends]))

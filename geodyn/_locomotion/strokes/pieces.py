@@ -1,5 +1,7 @@
 """MOTION: strokes made of pieces: polygons, cubic splines and series of polynomials, closed or open."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,7 +13,7 @@ from geodyn._foundations.typing import Array, Count, Float, Number, Numbers
 from geodyn._locomotion.strokes.stroke import Stroke, bumps, floating
 
 
-def _require_points(owner: str, name: str, points, least: int, closed: bool) -> None:
+def _require_points(owner: str, name: str, points: Any, least: int, closed: bool) -> None:
     """Raise ValueError unless `points` has the shape [N, m] with N ≥ least."""
     if len(jnp.shape(points)) != 2 or jnp.shape(points)[0] < least:
         kind = "a closed" if closed else "an open"
@@ -215,7 +217,7 @@ def _spans(count: int, closed: bool) -> int:
 
 
 @jit
-def _bases(t, count, closed):
+def _bases(t: Float[Array, " T"], count: Count, closed: bool) -> Array:
     return jax.vmap(lambda t: _basis(t, count, closed))(t)
 
 

@@ -5,6 +5,7 @@ attribute `breaks`; quadratures put the ends of steps there.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -20,7 +21,7 @@ from geodyn._foundations.typing import Array, Count, Float, Number, Scalar, Type
 Stroke = TypeAliasType("Stroke", Callable[[Scalar], Float[Array, " m"]])
 
 
-def floating(value, name: str = "shapes, coefficients and numbers of bodies") -> Array:
+def floating(value: Any, name: str = "shapes, coefficients and numbers of bodies") -> Array:
     """Numbers, the argument `name`, as floating-point arrays of the working precision."""
     return floats(name, value)
 
@@ -198,7 +199,7 @@ class OpenStroke(eqx.Module):
 WANTED = "a stroke is a function t → r[m] written with jax.numpy, such as a gd.FourierStroke"
 
 
-def _check_callable(stroke) -> None:
+def _check_callable(stroke: Any) -> None:
     if isinstance(stroke, type):
         raise ValueError(f"{WANTED}; got the class {stroke.__name__}: call it.")
     if not callable(stroke):
@@ -212,7 +213,7 @@ def shapes_at(stroke: Stroke, times: Float[Array, " N"]) -> Float[Array, "N m"]:
 
 
 @jit
-def _shapes_at(stroke, times):
+def _shapes_at(stroke: Stroke, times: Float[Array, " T"]) -> Float[Array, "T m"]:
     return jax.vmap(lambda t: shape_at(stroke, t))(times)
 
 

@@ -37,7 +37,9 @@ def creeping_lines(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"],
     along, across, turning = velocities.T
     half = lengths / 2
     reach = jnp.sqrt(along**2 + (creep * speed_of(velocities, lengths)) ** 2)
-    return Lines(along, across, turning, half, jnp.maximum(reach, jnp.finfo(reach.dtype).tiny ** 0.4))
+    # Of a body at rest as well it is divided by, and its square is.
+    least = jnp.finfo(reach.dtype).tiny ** 0.4
+    return Lines(along, across, turning, half, jnp.maximum(reach, least))
 
 
 def speed_of(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"]) -> Scalar:
@@ -46,7 +48,7 @@ def speed_of(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"]) -> Sc
     return jnp.sqrt(jnp.sum(along**2 + across**2 + (turning * lengths / 2) ** 2))
 
 
-def least_creep(dtype) -> float:
+def least_creep(dtype: Any) -> float:
     """The part of the speed of a body below which its pieces creep."""
     return float(jnp.finfo(dtype).eps) ** CREEP
 
@@ -58,17 +60,17 @@ def creeping_guess(body: Any, r: Float[Array, " m"], rdot: Float[Array, " m"], s
     least = least_creep(start.dtype)
     zero = jnp.zeros_like(start)
 
-    def reduced(i: Int[Array, ""], xi: Float[Array, "3"]) -> Float[Array, "3"]:
+    def creep_less(i: Int[Array, ""], xi: Float[Array, "3"]) -> Float[Array, "3"]:
         creep = jnp.asarray(least, start.dtype) ** ((i + 1) / STAGES)
 
         def resistance(xi: Float[Array, "3"]) -> Float[Array, "3"]:
-            velocities, pulled = jax.vjp(lambda xi: body.velocities(r, xi, rdot), xi)
-            return pulled(body.creeping_forces(velocities, creep))[0]
+            velocities, pull = jax.vjp(lambda xi: body.velocities(r, xi, rdot), xi)
+            return pull(body.creeping_forces(velocities, creep))[0]
 
         found = root(resistance, zero, xi)
         return jnp.where(jnp.isnan(found), xi, found)
 
-    return jax.lax.fori_loop(0, STAGES, reduced, start)
+    return jax.lax.fori_loop(0, STAGES, creep_less, start)
 
 
 def turns_about_itself(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"]) -> Bool[Array, ""]:
@@ -76,7 +78,8 @@ def turns_about_itself(velocities: Float[Array, "L 3"], lengths: Float[Array, " 
     the force along it has a logarithm there, which is infinite but for the creep."""
     along, across, turning = jnp.abs(velocities.T)
     swept = turning * lengths / 2
-    least = 10 * least_creep(velocities.dtype) * jnp.sqrt(jnp.sum(along**2 + across**2 + swept**2))
+    speed = jnp.sqrt(jnp.sum(along**2 + across**2 + swept**2))
+    least = 10 * least_creep(velocities.dtype) * speed
     return jnp.any((along <= least) & (across <= swept) & (swept > least))
 
 
@@ -84,6 +87,7 @@ def inverse_tangent(d: Scalar, z: Float[Array, " n"]) -> Float[Array, " n"]:
     """`arctan(√d z) / √d`, which is `artanh(√−d z) / √−d` for negative d, and z for d = 0."""
     size = d * z**2
     is_small = jnp.abs(size) < 0.01
+    # Near 0 the closed forms lose digits: there by the series Σ (−d z²)ᵏ/(2k + 1).
     total = jnp.zeros_like(z)
     for k in reversed(range(9)):
         total = 1 / (2 * k + 1) - size * total
@@ -92,4 +96,5 @@ def inverse_tangent(d: Scalar, z: Float[Array, " n"]) -> Float[Array, " n"]:
     positive = jnp.arctan2(jnp.where(away > 0, scale, 0.5), jnp.ones_like(scale))
     below = jnp.where(away < 0, scale, 0.5)
     negative = jnp.log((1 + below) / (1 - below)) / 2
-    return z * jnp.where(is_small, total, jnp.where(away > 0, positive, negative) / scale)
+    closed = jnp.where(away > 0, positive, negative) / scale
+    return z * jnp.where(is_small, total, closed)

@@ -9,6 +9,7 @@ are in units of the radius of curvature. Source: Wisdom, *Science* 299 (2003) 18
 import functools
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -75,7 +76,7 @@ class AbstractPointMasses(AbstractDeformableBody):
 
 @functools.singledispatch
 def squared_speeds(
-    space, points: Float[Array, "N D"], rates: Float[Array, "N D"], xi: Float[Array, " k"]
+    space: Any, points: Float[Array, "N D"], rates: Float[Array, "N D"], xi: Float[Array, " k"]
 ) -> Float[Array, " N"]:
     """The squared speeds of points of a body with the velocity ξ, which have these rates in its frame."""
 
@@ -87,7 +88,9 @@ def squared_speeds(
 
 
 @squared_speeds.register
-def _(space: AbstractConstantCurvature, points, rates, xi: Float[Array, " k"]):
+def _(
+    space: AbstractConstantCurvature, points: Float[Array, "N D"], rates: Float[Array, "N D"], xi: Float[Array, " k"]
+) -> Float[Array, " N"]:
     velocity = rates + points @ group_of(space).hat(xi).T
     return jnp.sum(velocity[:, :-1] ** 2, axis=1) + space.chart.curvature * velocity[:, -1] ** 2
 
@@ -149,7 +152,7 @@ class PointMasses(AbstractPointMasses):
     def points(self, r: Float[Array, " m"]) -> Float[Array, "N D"]:
         x = returned("shape", self.shape, r)
         require_shape("PointMasses", "the points shape(r)", x, (self.masses.size, self.space.dim))
-        return _embedded(self.space, jax.vmap(lambda x: within(self.space, x))(x))
+        return _embed(self.space, jax.vmap(lambda x: within(self.space, x))(x))
 
 
 @checked
@@ -216,7 +219,7 @@ class TwoLegged(AbstractPointMasses):
 
 
 @functools.singledispatch
-def points_of_legs(space, r: Float[Array, "2"]) -> Float[Array, "3 D"]:
+def points_of_legs(space: Any, r: Float[Array, "2"]) -> Float[Array, "3 D"]:
     """The body and the feet of `TwoLegged`."""
     body = origin_of(space).astype(r.dtype)
     frame = jnp.linalg.inv(jnp.linalg.cholesky(space.metric(body))).T
@@ -229,12 +232,12 @@ def points_of_legs(space, r: Float[Array, "2"]) -> Float[Array, "3 D"]:
 
 
 @functools.singledispatch
-def end_of_leg(space, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
+def end_of_leg(space: Any, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
     """The end of the geodesic from x with the velocity v; NaN where it is too long. Not by `gd.exp`, of which the third
     derivatives that a search for strokes needs compile for minutes."""
     n = x.size
 
-    def rate(_, y: Float[Array, " y"]) -> Float[Array, " y"]:
+    def rate(_: Any, y: Float[Array, " y"]) -> Float[Array, " y"]:
         here, velocity = y[:n], y[n:]
         turning = jnp.einsum("kij,i,j->k", christoffel_at(space, here), velocity, velocity)
         return jnp.concatenate([velocity, -turning])
@@ -248,12 +251,12 @@ def end_of_leg(space, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Arr
 
 
 @end_of_leg.register
-def _(space: AbstractConstantCurvature | Nil | SL2, x, v):
+def _(space: AbstractConstantCurvature | Nil | SL2, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
     return space.exp(x, v)
 
 
 @end_of_leg.register
-def _(space: Product, x, v):
+def _(space: Product, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
     (xa, xb), (va, vb) = space.split(x), space.split(v)
     return jnp.concatenate([end_of_leg(space.a, xa, va), end_of_leg(space.b, xb, vb)])
 
@@ -268,7 +271,7 @@ def _(space: AbstractConstantCurvature, r: Float[Array, " m"]):
     return jnp.stack([jnp.stack(row) for row in rows])
 
 
-def _embedded(space: AbstractManifold, x: Float[Array, "N n"]) -> Float[Array, "N D"]:
+def _embed(space: AbstractManifold, x: Float[Array, "N n"]) -> Float[Array, "N D"]:
     """Points of the chart as `AbstractPointMasses.points` has them."""
     if not isinstance(space, AbstractConstantCurvature):
         return x

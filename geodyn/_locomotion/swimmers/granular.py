@@ -237,7 +237,14 @@ def _ends(piece: Law, lines: Lines) -> tuple[Float[Array, " L"], Float[Array, " 
     return jnp.minimum(lower, upper), jnp.maximum(lower, upper)
 
 
-def _closed_form(piece: Law, lines: Lines, first, last, length, is_wide) -> list[Float[Array, " L"]]:
+def _closed_form(
+    piece: Law,
+    lines: Lines,
+    first: Float[Array, " L"],
+    last: Float[Array, " L"],
+    length: Float[Array, " L"],
+    is_wide: Bool[Array, " L"],
+) -> list[Float[Array, " L"]]:
     """The integrals over a piece that is a polynomial in 1/x, from one tangent x to another."""
     a = lines.reach
     w = lines.turning
@@ -455,7 +462,7 @@ class GranularLinks(AbstractResistedChain):
         drag = jnp.array([1.0, 2.0], rdot.dtype)
         return creeping_guess(self, r, rdot, linear_velocity(self, drag, r, rdot))
 
-    def forces(self, velocities):
+    def forces(self, velocities: Float[Array, "L 3"]) -> Float[Array, "L 3"]:
         return self.creeping_forces(velocities, least_creep(velocities.dtype))
 
     def creeping_forces(self, velocities: Float[Array, "L 3"], creep: Number) -> Float[Array, "L 3"]:

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -80,8 +81,9 @@ class AbstractResistedLinks(AbstractLinks, AbstractForceBalance):
         return link_velocities(places, rates, xi)
 
     def resistance(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]):
-        velocities, pulled = jax.vjp(lambda xi: self.velocities(r, xi, rdot), xi)
-        return pulled(self.forces(velocities))[0]
+        velocities, pull = jax.vjp(lambda xi: self.velocities(r, xi, rdot), xi)
+        # By the principle of virtual work forces go back by the transpose of what takes velocities there.
+        return pull(self.forces(velocities))[0]
 
     def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         velocities = self.velocities(r, xi, rdot)
@@ -100,10 +102,11 @@ class AbstractResistedChain(AbstractResistedLinks):
         return chain(self.lengths, r)
 
 
-def raised(base: Float[Array, "*n"], exponent: Float[Array, ""]) -> Float[Array, "*n"]:
+def raise_to(base: Float[Array, "*n"], exponent: Float[Array, ""]) -> Float[Array, "*n"]:
     """base^exponent for base ≥ 0, with the value 0 and no slope where the base is 0."""
     is_zero = base == 0
-    return jnp.where(is_zero, 0.0, jnp.exp(exponent * jnp.log(jnp.where(is_zero, 1.0, base))))
+    positive = jnp.where(is_zero, 1.0, base)
+    return jnp.where(is_zero, 0.0, jnp.exp(exponent * jnp.log(positive)))
 
 
 @custom_jvp
@@ -122,18 +125,23 @@ def _by_series(y: Float[Array, " n"], a: Float[Array, " n"], e: Scalar) -> Float
     q = a**2 + y**2
     is_long = jnp.abs(y) > size
     part = jnp.where(is_long, a**2, y**2) / jnp.where(q == 0, 1.0, q)
-    half = jnp.full_like(part, 0.5, shape=2)
+    # The third parameters of the two series, and both series at y = a besides, where their argument is ½.
     short_bottom = jnp.full_like(e, 1.5)
     long_bottom = 0.5 - e
-    bottoms = jnp.concatenate([jnp.where(is_long, long_bottom, short_bottom), jnp.stack([short_bottom, long_bottom])])
-    sums = _gauss_series(jnp.concatenate([part, half]), e, bottoms)
-    corner = jnp.exp2(e) * (sums[-2] - sums[-1] / (2 * e + 1))
-    last = y * raised(q, e) * sums[:-2] / jnp.where(is_long, 2 * e + 1, 1.0)
-    return last + jnp.where(is_long, jnp.sign(y) * raised(size, 2 * e + 1) * corner, 0.0)
+    bottoms = jnp.where(is_long, long_bottom, short_bottom)
+    at_corner = jnp.stack([short_bottom, long_bottom])
+    half = jnp.full_like(part, 0.5, shape=2)
+    sums = _gauss_series(jnp.concatenate([part, half]), e, jnp.concatenate([bottoms, at_corner]))
+    by_series = sums[:-2]
+    short_there, long_there = sums[-2:]
+    # By how much the value for y = a is not that of the second series, for a = 1.
+    corner = jnp.exp2(e) * (short_there - long_there / (2 * e + 1))
+    last = y * raise_to(q, e) * by_series / jnp.where(is_long, 2 * e + 1, 1.0)
+    return last + jnp.where(is_long, jnp.sign(y) * raise_to(size, 2 * e + 1) * corner, 0.0)
 
 
 @line_integral.def_jvp
-def _(primals, tangents):
+def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     y, a, e = primals
     dy, da, de = tangents
     value = line_integral(y, a, e)
@@ -143,9 +151,16 @@ def _(primals, tangents):
     return value, change
 
 
-def _integral_change(value, y, a, e, dy, da) -> Float[Array, " n"]:
+def _integral_change(
+    value: Float[Array, " n"],
+    y: Float[Array, " n"],
+    a: Float[Array, " n"],
+    e: Scalar,
+    dy: Float[Array, " n"] | None,
+    da: Float[Array, " n"] | None,
+) -> Float[Array, " n"]:
     """The change of a line integral, which is of degree 2 e + 1 in (y, a)."""
-    density = raised(a**2 + y**2, e)
+    density = raise_to(a**2 + y**2, e)
     change = jnp.zeros_like(value)
     if dy is not None:
         change += density * dy
@@ -153,7 +168,8 @@ def _integral_change(value, y, a, e, dy, da) -> Float[Array, " n"]:
         is_zero = a == 0
         slope = ((2 * e + 1) * value - y * density) / jnp.where(is_zero, 1.0, a)
         # At a = 0 the slope is infinite where e < 0, but a times it, which is all that a force has of it, is 0.
-        change += no_derivative_where(is_zero, jnp.where(is_zero, 0.0, slope), (value, y, a)) * da
+        slope = jnp.where(is_zero, 0.0, slope)
+        change += no_derivative_where(is_zero, slope, (value, y, a)) * da
     return change
 
 
@@ -177,7 +193,7 @@ def dry_integral(y: Float[Array, " n"], a: Float[Array, " n"]) -> Float[Array, "
 
 
 @dry_integral.def_jvp
-def _(primals, tangents):
+def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     y, a = primals
     value = dry_integral(y, a)
     return value, _integral_change(value, y, a, jnp.full((), -0.5, y.dtype), *tangents)
@@ -211,37 +227,63 @@ def forces_of_lines(
     w = across * velocities[:, 2]
     reach = a if floor is None else jnp.sqrt(a**2 + floor**2)
     middle = reach**2 + c**2
-    is_parallel = jnp.abs(w) * half <= NEARLY_PARALLEL * jnp.sqrt(jnp.where(middle == 0, 1.0, middle))
+    # Where the velocity hardly changes along a link the closed form would divide by the small w.
+    speed = jnp.sqrt(jnp.where(middle == 0, 1.0, middle))
+    is_parallel = jnp.abs(w) * half <= NEARLY_PARALLEL * speed
     is_parallel = is_parallel & ((middle > 0) | (w == 0))
-    turning = jnp.where(is_parallel, 1.0, w)
-    closed = _turning_forces(a, jnp.where(is_parallel, 0.0, c), turning, half, reach, e, integral)
-    swept = _gauss_forces(a, c, jnp.where(is_parallel, w, 0.0), half, reach, e)
-    moments = jnp.where(is_parallel[:, None], swept, closed)
+    # Each form is evaluated at harmless numbers where the other one is taken.
+    closed = _turning_forces(
+        a, jnp.where(is_parallel, 0.0, c), jnp.where(is_parallel, 1.0, w), half, reach, e, integral
+    )
+    by_rule = _gauss_forces(a, c, jnp.where(is_parallel, w, 0.0), half, reach, e)
+    moments = jnp.where(is_parallel[:, None], by_rule, closed)
     return moments * jnp.stack([along, across, across])[None]
 
 
-def _turning_forces(a, c, w, half, reach, e, integral) -> Float[Array, "L 3"]:
+def _turning_forces(
+    a: Float[Array, " L"],
+    c: Float[Array, " L"],
+    w: Float[Array, " L"],
+    half: Float[Array, " L"],
+    reach: Float[Array, " L"],
+    e: Scalar,
+    integral: Callable[[Array, Array], Array],
+) -> Float[Array, "L 3"]:
     """∫ (a, y, s y) (reach² + y²)^e ds with y = c + w s, over the links, in closed form."""
     ends = jnp.concatenate([c - w * half, c + w * half])
     twice = jnp.concatenate([reach, reach])
-    powers = raised(twice**2 + ends**2, e + 1)
+    powers = raise_to(twice**2 + ends**2, e + 1)
 
-    def between(values: Float[Array, " n"]) -> Float[Array, " L"]:
+    def difference(values: Float[Array, " n"]) -> Float[Array, " L"]:
+        """Of the values at the ends of each link."""
         before, after = jnp.split(values, 2)
         return after - before
 
-    whole = between(integral(ends, twice)) / w
-    first = between(powers) / (2 * (e + 1) * w)
-    second = (between(ends * powers) / w - reach**2 * whole) / (2 * e + 3)
-    return jnp.stack([a * whole, first, (second - c * first) / w], axis=1)
+    # The integrals of 1, y and y² times (reach² + y²)^e; then s = (y − c)/w.
+    of_one = difference(integral(ends, twice)) / w
+    of_y = difference(powers) / (2 * (e + 1) * w)
+    of_square = (difference(ends * powers) / w - reach**2 * of_one) / (2 * e + 3)
+    moment = (of_square - c * of_y) / w
+    return jnp.stack([a * of_one, of_y, moment], axis=1)
 
 
-def _gauss_forces(a, c, w, half, reach, e) -> Float[Array, "L 3"]:
+def _gauss_forces(
+    a: Float[Array, " L"],
+    c: Float[Array, " L"],
+    w: Float[Array, " L"],
+    half: Float[Array, " L"],
+    reach: Float[Array, " L"],
+    e: Scalar,
+) -> Float[Array, "L 3"]:
     """The same by Gauss's rule, for links whose points all move nearly alike."""
     s = half[:, None] * jnp.asarray(GAUSS_NODES, a.dtype)[None]
     y = c[:, None] + w[:, None] * s
-    density = raised(reach[:, None] ** 2 + y**2, e) * half[:, None] * jnp.asarray(GAUSS_WEIGHTS, a.dtype)[None]
-    return jnp.stack([jnp.sum(x * density, axis=1) for x in (a[:, None] + 0 * y, y, s * y)], axis=1)
+    weights = jnp.asarray(GAUSS_WEIGHTS, a.dtype)
+    density = raise_to(reach[:, None] ** 2 + y**2, e) * half[:, None] * weights[None]
+    along = jnp.sum((a[:, None] + 0 * y) * density, axis=1)
+    across = jnp.sum(y * density, axis=1)
+    moment = jnp.sum(s * y * density, axis=1)
+    return jnp.stack([along, across, moment], axis=1)
 
 
 @checked
@@ -297,7 +339,7 @@ class PowerLawLinks(AbstractResistedChain):
     def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]):
         return linear_velocity(self, self.drag, r, rdot)
 
-    def forces(self, velocities):
+    def forces(self, velocities: Float[Array, "L 3"]) -> Float[Array, "L 3"]:
         coefficients = self.drag ** (1 / self.power)
         e = jnp.asarray(self.power / 2 - 1, velocities.dtype)
 
@@ -356,7 +398,7 @@ class CarreauLinks(AbstractResistedChain):
     def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]):
         return linear_velocity(self, self.drag, r, rdot)
 
-    def forces(self, velocities):
+    def forces(self, velocities: Float[Array, "L 3"]) -> Float[Array, "L 3"]:
         roots = jnp.sqrt(self.drag)
         e = jnp.asarray(self.power / 2 - 1, velocities.dtype)
         floor = roots[0] * self.speed
@@ -421,7 +463,7 @@ class DryLinks(AbstractResistedChain):
         start = linear_velocity(self, self.friction, r, rdot)
         return creeping_guess(self, r, rdot, start)
 
-    def forces(self, velocities):
+    def forces(self, velocities: Float[Array, "L 3"]) -> Float[Array, "L 3"]:
         if self.opposite:
             return self.creeping_forces(velocities, least_creep(velocities.dtype))
         e = jnp.full((), -0.5, velocities.dtype)

@@ -66,12 +66,14 @@ def boundaries_of(boundary: Callable[[Scalar], Float[Array, "L 2"]], nodes: int,
         return point, tangent, bend
 
     points, slopes, bends = jax.vmap(at, out_axes=1)(s)
-    way = jnp.sign(jnp.sum(_cross(points, slopes), axis=1))[:, None, None]
+    # Twice the area that a curve goes around, which is negative clockwise.
+    area = jnp.sum(_cross(points, slopes), axis=1)
+    way = jnp.sign(area)[:, None, None]
 
-    def turned(x: Float[Array, "L M 2"]) -> Float[Array, "L M 2"]:
+    def counterclockwise(x: Float[Array, "L M 2"]) -> Float[Array, "L M 2"]:
         return jnp.where(way < 0, jnp.roll(x[:, ::-1], 1, axis=1), x)
 
-    return Boundaries(turned(points), way * turned(slopes), turned(bends))
+    return Boundaries(counterclockwise(points), way * counterclockwise(slopes), counterclockwise(bends))
 
 
 def inertias_of(boundaries: Boundaries) -> Float[Array, "L 3 3"]:
@@ -79,6 +81,7 @@ def inertias_of(boundaries: Boundaries) -> Float[Array, "L 3 3"]:
     x, y = jnp.moveaxis(boundaries.points, 2, 0)
     dx, dy = jnp.moveaxis(boundaries.slopes, 2, 0)
     weight = 2 * np.pi / x.shape[1]
+    # The integrals of 1, x, y and x² + y² over the area, as integrals around it (Green's theorem).
     area = weight * jnp.sum(x * dy - y * dx, axis=1) / 2
     first_x = weight * jnp.sum(x**2 * dy, axis=1) / 2
     first_y = -weight * jnp.sum(y**2 * dx, axis=1) / 2
@@ -109,6 +112,7 @@ def added_mass(
     layers = layers + own * alone.layers[:, :, None]
     defects = defects + jnp.diag(jnp.max(jnp.abs(alone.defects), axis=1))
     inner = (own * alone.inner[:, :, None]).reshape(count * n, count * 3)
+    # The density whose layer outside is that of the motion, by an integral equation of the second kind.
     matrix = layers.reshape(count * n, count * n) + jnp.eye(count * n, dtype=poses.dtype) / 2
     outer = jnp.linalg.solve(matrix, inner) - inner
     mass = jnp.einsum("ita,itb->iab", alone.fluxes, outer.reshape(count, n, 3 * count))
@@ -121,7 +125,9 @@ def _cross(a: Float[Array, "*#N 2"], b: Float[Array, "*#N 2"]) -> Float[Array, "
 
 def _interpolation(nodes: int, points: int) -> Float[np.ndarray, "points nodes"]:
     """The trigonometric polynomial through values at equally spaced nodes, at equally spaced points."""
-    s = 2 * np.pi * (np.arange(points)[:, None] / points - np.arange(nodes)[None] / nodes)
+    at = np.arange(points)[:, None] / points
+    node = np.arange(nodes)[None] / nodes
+    s = 2 * np.pi * (at - node)
     total = np.ones_like(s)
     for k in range(1, (nodes + 1) // 2):
         total += 2 * np.cos(k * s)
@@ -143,7 +149,8 @@ def _alone(points: Float[Array, "M 2"], slopes: Float[Array, "M 2"], bends: Floa
     total = points.shape[0]
     nodes = total // FINER
     interpolation = jnp.asarray(_interpolation(nodes, total), points.dtype)
-    at, along = points[::FINER], slopes[::FINER]
+    at = points[::FINER]
+    along = slopes[::FINER]
     away = points[None] - at[:, None]
     itself = jnp.asarray(np.arange(total)[None] == FINER * np.arange(nodes)[:, None])
     squared = jnp.where(itself, 1.0, jnp.sum(away**2, axis=2))
@@ -152,15 +159,20 @@ def _alone(points: Float[Array, "M 2"], slopes: Float[Array, "M 2"], bends: Floa
     turning = jnp.where(itself, curvature[None] / 2, _cross(away, slopes[None]) / squared) / total
     radial = jnp.where(itself, 0.0, jnp.sum(away * slopes[None], axis=2) / squared) / total
     layer = turning @ interpolation
+    # The flux through the boundary at unit velocities is the normal, and at a unit turn its moment.
     normal = jnp.stack([along[:, 1], -along[:, 0]], axis=1)
-    flux = jnp.concatenate([normal, _cross(at, normal)[:, None]], axis=1) * (2 * np.pi / nodes)
+    moment = _cross(at, normal)
+    flux = jnp.concatenate([normal, moment[:, None]], axis=1) * (2 * np.pi / nodes)
     # For a unit turn: the density whose layer is the conjugate of h, and then h.
-    density = jnp.linalg.solve(layer + jnp.eye(nodes, dtype=at.dtype) / 2, -jnp.sum(at**2, axis=1) / 2)
+    conjugate = -jnp.sum(at**2, axis=1) / 2
+    density = jnp.linalg.solve(layer + jnp.eye(nodes, dtype=at.dtype) / 2, conjugate)
     differences = (interpolation @ density)[None] - density[:, None]
     change = jnp.asarray(_differentiation(nodes), at.dtype) @ density
-    turned = jnp.sum(radial * differences, axis=1) + change / total
-    inner = jnp.concatenate([at, turned[:, None]], axis=1)
-    return Alone(layer, inner, flux, jnp.sum(turning, axis=1) - 0.5)
+    of_turn = jnp.sum(radial * differences, axis=1) + change / total
+    inner = jnp.concatenate([at, of_turn[:, None]], axis=1)
+    # The double layer of the density 1 is ½ on its own boundary.
+    defect = jnp.sum(turning, axis=1) - 0.5
+    return Alone(layer, inner, flux, defect)
 
 
 def _layers_on_others(
@@ -171,8 +183,8 @@ def _layers_on_others(
     total = FINER_ON_OTHERS * nodes
     fewer = FINER // FINER_ON_OTHERS
     interpolation = jnp.asarray(_interpolation(nodes, total), poses.dtype)
-    points = _turned(boundaries.points[:, ::fewer], poses) + poses[:, None, :2]
-    slopes = _turned(boundaries.slopes[:, ::fewer], poses)
+    points = _rotate(boundaries.points[:, ::fewer], poses) + poses[:, None, :2]
+    slopes = _rotate(boundaries.slopes[:, ::fewer], poses)
     nodes_of = points[:, ::FINER_ON_OTHERS]
 
     def on(i: Int[Array, ""]) -> tuple[Array, Array]:
@@ -180,16 +192,18 @@ def _layers_on_others(
         away = points[None] - nodes_of[i][:, None, None]
         squared = jnp.where(other[None, :, None], jnp.sum(away**2, axis=3), 1.0)
         kernel = jnp.where(other[None, :, None], _cross(away, slopes[None]), 0.0) / squared / total
-        defect = jnp.max(jnp.abs(jax.lax.stop_gradient(jnp.sum(kernel, axis=2))), axis=0)
+        of_one = jax.lax.stop_gradient(jnp.sum(kernel, axis=2))
+        defect = jnp.max(jnp.abs(of_one), axis=0)
         return kernel @ interpolation, defect
 
     # One body after the other, since the kernels of many shapes at once fill the memory.
     return jax.lax.map(on, jnp.arange(points.shape[0]))
 
 
-def _turned(vectors: Float[Array, "L k 2"], poses: Float[Array, "L 3"]) -> Float[Array, "L k 2"]:
+def _rotate(vectors: Float[Array, "L k 2"], poses: Float[Array, "L 3"]) -> Float[Array, "L k 2"]:
     """The vectors in frames with these poses, in the frame in which these are given."""
-    cos, sin = jnp.cos(poses[:, 2, None]), jnp.sin(poses[:, 2, None])
+    cos = jnp.cos(poses[:, 2, None])
+    sin = jnp.sin(poses[:, 2, None])
     ahead, aside = jnp.moveaxis(vectors, 2, 0)
     return jnp.stack([cos * ahead - sin * aside, sin * ahead + cos * aside], axis=2)
 
@@ -220,7 +234,7 @@ def crossing_themselves(boundaries: Boundaries) -> Bool[Array, " L"]:
 
 def overlapping(boundaries: Boundaries, poses: Float[Array, "L 3"]) -> Bool[Array, "L L"]:
     """Which bodies (first axis) cross others or are inside of them, as polygons of their nodes."""
-    corners = _turned(boundaries.points[:, ::FINER], poses) + poses[:, None, :2]
+    corners = _rotate(boundaries.points[:, ::FINER], poses) + poses[:, None, :2]
 
     def overlaps(one: Float[Array, "n 2"], other: Float[Array, "n 2"]) -> Bool[Array, ""]:
         away = other - one[:1]

@@ -1,6 +1,7 @@
 """MOTION: swimmers with hinges that springs hold instead of motors."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -71,7 +72,7 @@ class Passive(AbstractPassiveSwimmer):
         if not isinstance(self.damping, Tracer) and not np.all(np.asarray(self.damping) >= 0):
             raise ValueError(f"Passive: damping must not be negative, got {self.damping}; 0 for no damper.")
 
-    def _each(self, name: str, values) -> Float[Array, " p"]:
+    def _each(self, name: str, values: Any) -> Float[Array, " p"]:
         """One number for each hinge."""
         values, count = floating(values, name), len(self.hinges)
         if values.shape not in ((), (count,)):

@@ -97,55 +97,6 @@ class AbstractFluidLinks(AbstractDeformableBody):
         return _outline(self, r, 2 * self.nodes + 1)
 
 
-def _energy_together(body, r: Float[Array, " m"], xi: Float[Array, "3"], rdot: Float[Array, " m"]) -> Scalar:
-    """The kinetic energy of links that disturb each other, and of their water."""
-    poses, rates = jax.jvp(lambda r: _poses(body, r), (r,), (rdot,))
-    velocities = link_velocities(poses, rates, xi)
-    boundaries = _boundaries(body, r, poses.shape[0])
-    water, defects = added_mass(boundaries, poses)
-    possible = jnp.all(defects <= LARGEST_DEFECT)
-    densities = body.density if body.body_density is None else body.body_density
-    masses = jnp.broadcast_to(densities, poses.shape[:1])[:, None, None] * inertias_of(boundaries)
-    own = jnp.einsum("la,lab,lb->", velocities, masses, velocities)
-    moved = jnp.einsum("ia,iajb,jb->", velocities, water, velocities)
-    return one_if(possible) * (own + body.density * moved) / 2
-
-
-def _poses(body, r: Float[Array, " m"]) -> Float[Array, "L 3"]:
-    name = f"{type(body).__name__}.links"
-    poses = returned(name, body.links, r)
-    if np.ndim(poses) != 2 or poses.shape[1] != 3:
-        raise ValueError(f"{name} must return (x, y, angle) of each link, the shape (L, 3); got {np.shape(poses)}.")
-    return poses
-
-
-def _boundaries(body, r: Float[Array, " m"], count: int) -> Boundaries:
-    """The boundaries of so many links, in the precision of the shape r."""
-    name = f"{type(body).__name__}.boundary"
-
-    def points(s: Scalar) -> Float[Array, "L 2"]:
-        found = returned(name, body.boundary, s)
-        if np.shape(found) != (count, 2):
-            raise ValueError(f"{name} must return a point of each link, the shape {(count, 2)}; got {np.shape(found)}.")
-        return found
-
-    return boundaries_of(points, body.nodes, r)
-
-
-def _outline(body, r: Float[Array, " m"], count: int) -> Float[Array, "L points 2"]:
-    """So many points of each boundary, the last of which is the first again, in the frame of the body."""
-    s = jnp.asarray(np.linspace(0, 2 * np.pi, count), r.dtype)
-    return _placed(body.links(r), jax.vmap(body.boundary, out_axes=1)(s))
-
-
-def _placed(poses: Float[Array, "L 3"], points: Float[Array, "L points 2"]) -> Float[Array, "L points 2"]:
-    """The points, given in frames with these poses, in the frame of the body."""
-    x, y, angle = poses[:, :, None].swapaxes(0, 1)
-    cos, sin = jnp.cos(angle), jnp.sin(angle)
-    ahead, aside = jnp.moveaxis(points, 2, 0)
-    return jnp.stack([x + cos * ahead - sin * aside, y + sin * ahead + cos * aside], axis=2)
-
-
 @checked
 class FluidLinks(AbstractDeformableBody):
     """A chain of ellipses in a perfect fluid, which starts from rest; its shape r is the hinge angles.
@@ -265,7 +216,7 @@ class FluidLinks(AbstractDeformableBody):
     def links(self, r: Float[Array, " m"]) -> Float[Array, "L 3"]:
         return chain(self.lengths, r)
 
-    def boundary(self, s):
+    def boundary(self, s: Scalar) -> Float[Array, "L 2"]:
         a, b = self._half_axes
         return jnp.stack([a * jnp.cos(s), b * jnp.sin(s)], axis=1)
 
@@ -281,9 +232,60 @@ class FluidLinks(AbstractDeformableBody):
         return _outline(self, r, CORNERS)
 
 
+def _energy_together(
+    body: AbstractFluidLinks | FluidLinks, r: Float[Array, " m"], xi: Float[Array, "3"], rdot: Float[Array, " m"]
+) -> Scalar:
+    """The kinetic energy of links that disturb each other, and of their water."""
+    poses, rates = jax.jvp(lambda r: _poses(body, r), (r,), (rdot,))
+    velocities = link_velocities(poses, rates, xi)
+    boundaries = _boundaries(body, r, poses.shape[0])
+    water, defects = added_mass(boundaries, poses)
+    possible = jnp.all(defects <= LARGEST_DEFECT)
+    densities = body.density if body.body_density is None else body.body_density
+    masses = jnp.broadcast_to(densities, poses.shape[:1])[:, None, None] * inertias_of(boundaries)
+    own = jnp.einsum("la,lab,lb->", velocities, masses, velocities)
+    moved = jnp.einsum("ia,iajb,jb->", velocities, water, velocities)
+    return one_if(possible) * (own + body.density * moved) / 2
+
+
+def _poses(body: AbstractFluidLinks | FluidLinks, r: Float[Array, " m"]) -> Float[Array, "L 3"]:
+    name = f"{type(body).__name__}.links"
+    poses = returned(name, body.links, r)
+    if np.ndim(poses) != 2 or poses.shape[1] != 3:
+        raise ValueError(f"{name} must return (x, y, angle) of each link, the shape (L, 3); got {np.shape(poses)}.")
+    return poses
+
+
+def _boundaries(body: AbstractFluidLinks | FluidLinks, r: Float[Array, " m"], count: int) -> Boundaries:
+    """The boundaries of so many links, in the precision of the shape r."""
+    name = f"{type(body).__name__}.boundary"
+
+    def points(s: Scalar) -> Float[Array, "L 2"]:
+        found = returned(name, body.boundary, s)
+        if np.shape(found) != (count, 2):
+            raise ValueError(f"{name} must return a point of each link, the shape {(count, 2)}; got {np.shape(found)}.")
+        return found
+
+    return boundaries_of(points, body.nodes, r)
+
+
+def _outline(body: AbstractFluidLinks | FluidLinks, r: Float[Array, " m"], count: int) -> Float[Array, "L points 2"]:
+    """So many points of each boundary, the last of which is the first again, in the frame of the body."""
+    s = jnp.asarray(np.linspace(0, 2 * np.pi, count), r.dtype)
+    return _place(body.links(r), jax.vmap(body.boundary, out_axes=1)(s))
+
+
+def _place(poses: Float[Array, "L 3"], points: Float[Array, "L points 2"]) -> Float[Array, "L points 2"]:
+    """The points, given in frames with these poses, in the frame of the body."""
+    x, y, angle = poses[:, :, None].swapaxes(0, 1)
+    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    ahead, aside = jnp.moveaxis(points, 2, 0)
+    return jnp.stack([x + cos * ahead - sin * aside, y + sin * ahead + cos * aside], axis=2)
+
+
 @check_law.register(AbstractFluidLinks)
 @check_law.register(FluidLinks)
-def _(body, r: Float[Array, " m"]):
+def _(body: AbstractFluidLinks | FluidLinks, r: Float[Array, " m"]):
     check_law.dispatch(AbstractInvariantMetric)(body, r)
     if isinstance(body, FluidLinks) and not body.interaction:
         return
@@ -307,7 +309,9 @@ def _(body, r: Float[Array, " m"]):
 
 
 @jit
-def _diagnosis(body, r: Float[Array, " m"]) -> tuple[Float[Array, "L L"], Bool[Array, "L L"], Bool[Array, " L"]]:
+def _diagnosis(
+    body: AbstractFluidLinks | FluidLinks, r: Float[Array, " m"]
+) -> tuple[Float[Array, "L L"], Bool[Array, "L L"], Bool[Array, " L"]]:
     """The defects of the layers, which links overlap, and which boundaries cross themselves."""
     poses = body.links(r)
     boundaries = _boundaries(body, r, poses.shape[0])
@@ -533,7 +537,9 @@ class TapeMeasure(AbstractDeformableBody):
         """Middle and heading (x, y, angle) of each piece: of the left tape from the head, then of the right one."""
         left, right = self._folds(r)
         end = jnp.stack([r[-1], jnp.zeros_like(r[-1])])
-        return jnp.stack([_between(0 * end, left), _between(left, end), _between(0 * end, right), _between(right, end)])
+        head = 0 * end
+        pieces = [_piece(head, left), _piece(left, end), _piece(head, right), _piece(right, end)]
+        return jnp.stack(pieces)
 
     def _lengths(self, r: Float[Array, " m"]) -> Float[Array, " 4"]:
         """The lengths of these pieces."""
@@ -566,7 +572,7 @@ class TapeMeasure(AbstractDeformableBody):
         return bars(self.links(r), self._lengths(r))
 
 
-def _between(start: Float[Array, "2"], end: Float[Array, "2"]) -> Float[Array, "3"]:
+def _piece(start: Float[Array, "2"], end: Float[Array, "2"]) -> Float[Array, "3"]:
     """The middle of a straight line and its heading."""
     middle = (start + end) / 2
     way = end - start

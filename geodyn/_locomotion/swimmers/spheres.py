@@ -62,7 +62,7 @@ class PushMePullYou(AbstractSwimmer):
         slip = xi[0] - flow + jnp.stack([-rdot[0], rdot[0]]) / 2
         forces = solve(_mobility(x, radii, True), slip) if self.finite_size else radii * slip
         power: Scalar = self.viscosity * (6 * jnp.pi * slip @ forces + 4 / 3 * jnp.sum(rdot[1] ** 2 / volumes))
-        return _defined(power, _apart(x, radii) & jnp.all(volumes > 0))
+        return _nan_unless_possible(power, _apart(x, radii) & jnp.all(volumes > 0))
 
     @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "2 points 2"]:
@@ -125,8 +125,10 @@ class ThreeSphere(AbstractSwimmer):
         require_shape("ThreeSphere", "the shape r", r, (2,))
         x = _three(r)
         slip = xi[0] + _three(rdot)
-        power: Scalar = 6 * jnp.pi * self.viscosity * slip @ solve(_mobility(x, self.radii, self.finite_size), slip)
-        return _defined(power, _apart(x, self.radii))
+        # The mobility is in units of 1/(6πμ), and so are the forces.
+        forces = solve(_mobility(x, self.radii, self.finite_size), slip)
+        power: Scalar = 6 * jnp.pi * self.viscosity * slip @ forces
+        return _nan_unless_possible(power, _apart(x, self.radii))
 
     @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "3 points 2"]:
@@ -143,9 +145,12 @@ def _mobility(x: Float[Array, " N"], radii: Float[Array, " N"], finite_size: boo
     """The mobility matrix of spheres on a line, times 6πμ: Oseen's, or Rotne and Prager's if `finite_size`."""
     own = jnp.eye(x.shape[0])
     apart = jnp.abs(x[:, None] - x[None]) + own
-    squares = (radii[:, None] ** 2 + radii[None] ** 2) / (3 * apart**2)
-    pairs = 1.5 / apart * (1 - squares if finite_size else 1.0)
-    return jnp.where(own > 0, (own / radii[None]), pairs)
+    # Along the line the Stokeslet of a sphere moves another by 3/2 of the velocity a/d of one across it.
+    pairs = 1.5 / apart
+    if finite_size:
+        squares = (radii[:, None] ** 2 + radii[None] ** 2) / (3 * apart**2)
+        pairs = pairs * (1 - squares)
+    return jnp.where(own > 0, own / radii[None], pairs)
 
 
 def _apart(x: Float[Array, " N"], radii: Float[Array, " N"]) -> Bool[Array, ""]:
@@ -153,7 +158,7 @@ def _apart(x: Float[Array, " N"], radii: Float[Array, " N"]) -> Bool[Array, ""]:
     return jnp.all(x[1:] - x[:-1] > radii[1:] + radii[:-1])
 
 
-def _defined(power: Scalar, possible: Bool[Array, ""]) -> Scalar:
+def _nan_unless_possible(power: Scalar, possible: Bool[Array, ""]) -> Scalar:
     """The power, or NaN for a shape that the body cannot have."""
     return one_if(possible) * power
 
@@ -161,4 +166,5 @@ def _defined(power: Scalar, possible: Bool[Array, ""]) -> Scalar:
 def _circles(x: Float[Array, " N"], radii: Float[Array, " N"]) -> Float[Array, "N 61 2"]:
     angle = jnp.linspace(0.0, 2 * jnp.pi, 61)
     circle = jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
-    return radii[:, None, None] * circle[None] + jnp.stack([x, 0 * x], axis=1)[:, None]
+    centres = jnp.stack([x, 0 * x], axis=1)
+    return radii[:, None, None] * circle[None] + centres[:, None]

@@ -51,10 +51,10 @@ def model_of(
             f"model {name!r} does not fit {type(space).__name__} of dimension {space.dim}: take "
             f"{', '.join(map(repr, fitting))} or a function x[{space.dim}] -> [2 or 3]"
         )
-    return _labelled(fitting[next(iter(fitting)) if name is None else name], space, labels)
+    return _label(fitting[next(iter(fitting)) if name is None else name], space, labels)
 
 
-def _labelled(model: Model, space: AbstractManifold, labels: Labels) -> Model:
+def _label(model: Model, space: AbstractManifold, labels: Labels) -> Model:
     """The model with the names of the coordinates where these are what its axes show, and with the unit of length."""
     cartesian = isinstance(space, Euclidean) and isinstance(space.chart, Cartesian)
     names = labels.coordinates[: len(model.labels)]
@@ -65,7 +65,7 @@ def _labelled(model: Model, space: AbstractManifold, labels: Labels) -> Model:
     return model
 
 
-def placed(place: Callable, x: Array | np.ndarray) -> np.ndarray:
+def places_of(place: Callable, x: Array | np.ndarray) -> np.ndarray:
     """`place` of each of the points x[..., n]."""
     points = np.asarray(jax.jit(jax.vmap(place))(jnp.asarray(x).reshape(-1, x.shape[-1])))
     return points.reshape(*x.shape[:-1], *points.shape[1:])
@@ -75,7 +75,7 @@ def _cartesian(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
     """Cartesian coordinates of Euclidean space in any chart."""
     if not isinstance(space, Euclidean):
         return None
-    return Model("", lambda x: _padded(space.embed(x)), labels=_names(space.dim))
+    return Model("", lambda x: _pad(space.embed(x)), labels=_names(space.dim))
 
 
 def _ball(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
@@ -95,7 +95,7 @@ def _half_space(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
         return HalfSpace().coordinates(space.embed(x))
 
     title = "upper half-plane" if space.dim == 2 else "upper half-space"
-    return Model(title, place, lambda x: _ground(placed(place, x)), (*_names(space.dim)[:-1], "height"))
+    return Model(title, place, lambda x: _ground(places_of(place, x)), (*_names(space.dim)[:-1], "height"))
 
 
 def _sphere(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
@@ -112,7 +112,7 @@ def _stereographic(space: AbstractManifold, x: np.ndarray | None) -> Model | Non
         return None
     axis, sign = -1, -1.0
     if x is not None:
-        X = placed(space.embed, x)
+        X = places_of(space.embed, x)
         nearest = np.round(np.concatenate([X.max(axis=0), -X.min(axis=0)]), 6)
         # Of equally far points the last, which is the centre of the stereographic chart.
         farthest = 2 * X.shape[1] - 1 - int(np.argmin(nearest[::-1]))
@@ -136,12 +136,12 @@ def _surface(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
         return Model("", embedding, lambda x: _mesh(embedding, x))
     if space.ambient.dim not in (2, 3):
         return None
-    ambient = model_of(space.ambient, None, None if x is None else placed(space.embedding, x))
+    ambient = model_of(space.ambient, None, None if x is None else places_of(space.embedding, x))
 
     def place(x: Float[Array, " n"]) -> Array:
         return ambient.place(space.embedding(x))
 
-    return Model(ambient.title, place, lambda x: ambient.backdrop(placed(space.embedding, x)) + _mesh(place, x))
+    return Model(ambient.title, place, lambda x: ambient.backdrop(places_of(space.embedding, x)) + _mesh(place, x))
 
 
 def _cylinder(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
@@ -175,7 +175,7 @@ def _turning_cylinder() -> Model:
         return jnp.append(disc, x[2] + 2 * jnp.arctan2(x[0], 1 + x[1]))
 
     def backdrop(x: np.ndarray) -> Lines:
-        return _walls(_round(2), placed(place, x)[:, 2])
+        return _walls(_round(2), places_of(place, x)[:, 2])
 
     return Model("Poincaré disc × line", place, backdrop, ("", "", "height"), False)
 
@@ -189,7 +189,7 @@ def _walls(rings: Lines, heights: np.ndarray) -> Lines:
 
 def _coordinates(space: AbstractManifold, x: np.ndarray | None) -> Model:
     """The coordinates themselves, at most the first three."""
-    return Model(COORDINATES, lambda x: _padded(x), labels=_names(space.dim), equal=False)
+    return Model(COORDINATES, lambda x: _pad(x), labels=_names(space.dim), equal=False)
 
 
 MODELS = {
@@ -204,7 +204,7 @@ MODELS = {
 }
 
 
-def _padded(x: Float[Array, " n"]) -> Array:
+def _pad(x: Float[Array, " n"]) -> Array:
     return jnp.append(x, 0.0 * x) if x.shape[0] == 1 else x[:3]
 
 
@@ -247,13 +247,13 @@ def _mesh(place: Callable, x: np.ndarray, lines: int = 25, samples: int = 97) ->
     low = x.min(axis=0)
     high = x.max(axis=0)
     margin = 0.15 * (high - low).max()
-    here = placed(place, x)
+    here = places_of(place, x)
     ranges = []
     for i in range(2):
-        turned = placed(place, x + 2 * np.pi * np.eye(2)[i])
+        turned = places_of(place, x + 2 * np.pi * np.eye(2)[i])
         periodic = np.allclose(turned, here, rtol=0, atol=1e-4 * np.ptp(here, axis=0).max())
         ranges.append((low[i], low[i] + 2 * np.pi) if periodic else (low[i] - margin, high[i] + margin))
     fine = [np.linspace(low, high, samples) for low, high in ranges]
     coarse = [np.linspace(low, high, lines) for low, high in ranges]
     grids = np.meshgrid(fine[0], coarse[1]), np.meshgrid(fine[1], coarse[0])[::-1]
-    return [line for grid in grids for line in placed(place, np.stack(grid, axis=-1))]
+    return [line for grid in grids for line in places_of(place, np.stack(grid, axis=-1))]

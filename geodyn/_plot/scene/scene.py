@@ -23,7 +23,7 @@ from geodyn._mechanics.points.body import AbstractBody, elements_of
 from geodyn._mechanics.points.system import System, edges
 from geodyn._mechanics.rigid.bodies import RigidBodies
 from geodyn._mechanics.rigid.polyhedra import Polyhedron
-from geodyn._plot.scene.models import Model, model_of, placed
+from geodyn._plot.scene.models import Model, model_of, places_of
 from geodyn._plot.scene.outlines import lines_of
 from geodyn._plot.scene.solids import Spheres, ellipsoids, flashes, spheres
 from geodyn._plot.style import COLOURS, GREY, PLAIN, Labels
@@ -72,10 +72,10 @@ class Scene(NamedTuple):
             batch = (np.pad(side[k : k + BATCH], missing, "edge") for side in (starts, ends))
             curves.append(np.asarray(_geodesics(self.space, *batch)))
         q = np.concatenate(curves)[: len(starts)]
-        found = placed(self.model.place, q)
+        found = places_of(self.model.place, q)
         if period_of(self.space) is not None:
             turned = q + _turns(self.space, q[:, -1], ends)[:, None]
-            other = placed(self.model.place, turned)
+            other = places_of(self.model.place, turned)
             half = SAMPLES // 2
             torn = ~np.isclose(found[:, half], other[:, half]).all(axis=1)
             found = np.concatenate([found[:, :half], other[:, half:]], axis=1)
@@ -115,7 +115,7 @@ def scene(
     known = trajectory.system if system is None else system
     outline = getattr(known, "outline", None) if outline is None else outline
     if outline is not None and not isinstance(known, AbstractBody):
-        return _outlined(trajectory, model, labels, outline)
+        return _outline(trajectory, model, labels, outline)
     body = system_of(trajectory, system)
     rods = {pair for e in elements_of(body, AbstractConstraint) for pair in point_lists(e)}
     pairs = edges(body)
@@ -134,7 +134,7 @@ def scene(
     drawn = scene_of(body.space, trajectory.t, q, model, pairs, [p in rods for p in pairs], masses, outlines, labels)
     if outline is not None:
         lines = lines_of(outline, drawn.t, trajectory.coordinates()[_known(trajectory)], (body.space.dim,))
-        drawn = drawn._replace(outlines=placed(drawn.model.place, lines), look=THICK)
+        drawn = drawn._replace(outlines=places_of(drawn.model.place, lines), look=THICK)
     own = drawn.q[:, :count]
     return drawn._replace(
         spheres=spheres(body, drawn.model, own, drawn.points[:, :count]),
@@ -142,7 +142,7 @@ def scene(
     )
 
 
-def _outlined(trajectory: Trajectory, model: str | Callable | None, labels: Labels, outline: Callable) -> Scene:
+def _outline(trajectory: Trajectory, model: str | Callable | None, labels: Labels, outline: Callable) -> Scene:
     """The scene of a system that is not in a space: nothing but its outline, where that lies in the picture."""
     check_one(trajectory)
     if model is not None:
@@ -186,10 +186,10 @@ def scene_of(
     drawn = model_of(space, model, q.reshape(-1, space.dim), labels)
     radii = np.cbrt(masses / masses.max()) * min(1.0, (FEW / len(masses)) ** 0.5)
     ends = np.reshape(pairs, (-1, 2)).astype(int)
-    points = placed(drawn.place, q)
+    points = places_of(drawn.place, q)
     thick = np.asarray(rigid, bool)
     nothing = Spheres([], points[:, :0], np.zeros((len(q), 0)))
-    return Scene(space, drawn, t, q, points, radii, ends, thick, placed(drawn.place, outlines), nothing, [])
+    return Scene(space, drawn, t, q, points, radii, ends, thick, places_of(drawn.place, outlines), nothing, [])
 
 
 def check_one(trajectory: Trajectory) -> None:

@@ -17,7 +17,7 @@ from geodyn._mechanics.elements.parts import ContactOn
 from geodyn._mechanics.elements.poses import AbstractOnBodies
 from geodyn._mechanics.points.body import AbstractBody, elements_of
 from geodyn._mechanics.rigid.bodies import RigidBodies
-from geodyn._plot.scene.models import Model, placed
+from geodyn._plot.scene.models import Model, places_of
 
 TURN = np.linspace(0, 2 * np.pi, 25)
 MOST_FLASHES = 2000
@@ -63,7 +63,7 @@ def spheres(body: AbstractBody, model: Model, q: np.ndarray, points: np.ndarray)
     radii = _radii(body, q.shape[1]) if model.equal else np.zeros(q.shape[1])
     which = np.flatnonzero(radii).tolist()
     around = np.asarray(_around(body.space, jnp.asarray(q[:, which]), jnp.asarray(radii[which])))
-    ends = placed(model.place, around)
+    ends = places_of(model.place, around)
     centres = points[:, which]
     if ends.shape[-1] == q.shape[-1] > 1:
         # Conformal models map spheres to spheres with other centres c: fit |p|² = 2 c·p + const to points p of each.
@@ -89,12 +89,12 @@ def _radii(body: AbstractBody, count: int) -> np.ndarray:
     """The radius of the sphere around every point; 0 if there is none."""
     radii = np.zeros(count)
     for element in elements_of(body, AbstractContact):
-        start, stop, element = _placed(body, element, count)
+        start, stop, element = _place(body, element, count)
         radii[start:stop] = np.broadcast_to(np.asarray(getattr(element, "radii", radii[start:stop])), stop - start)
     return radii
 
 
-def _placed(body: AbstractBody, element: AbstractContact, count: int) -> tuple[int, int, AbstractContact]:
+def _place(body: AbstractBody, element: AbstractContact, count: int) -> tuple[int, int, AbstractContact]:
     """(start and stop of the point indices of an element, the element itself without the wrapper `ContactOn`)."""
     start = 0
     stop = len(cast(RigidBodies, body).masses) if isinstance(element, AbstractOnBodies) else count
@@ -107,7 +107,7 @@ def _placed(body: AbstractBody, element: AbstractContact, count: int) -> tuple[i
 
 def _meeting(body: AbstractBody, element: AbstractContact, size: int, count: int) -> list[list[int]]:
     """The point indices of each contact of an element."""
-    start, stop, element = _placed(body, element, count)
+    start, stop, element = _place(body, element, count)
     if isinstance(element, AbstractSpheres):
         pairs = element.pairs_of(jnp.zeros((stop - start, 1)))
         return [[start + int(i) for i in pair] for pair in pairs]

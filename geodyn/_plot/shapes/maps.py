@@ -45,7 +45,7 @@ def stroke_map(found: StrokeMap, points: Sequence[tuple[int, int]] | None = None
         >>> print(gd.plot.stroke_map(found, [(0, 0)]).axes[1].get_title())
         efficiency
     """
-    points = _chosen(found) if points is None else points
+    points = _choose(found) if points is None else points
     for point in points:
         _check_point(found, point)
     figure = new_figure(9.6, 7.6) if figure is None else figure
@@ -114,7 +114,7 @@ def _names(found: StrokeMap) -> tuple[str, str]:
     return f"component {chosen[0]} of the displacement", f"component {chosen[1]}"
 
 
-def _chosen(found: StrokeMap) -> list[tuple[int, int]]:
+def _choose(found: StrokeMap) -> list[tuple[int, int]]:
     """Four points near the corners of the map that have a stroke."""
     places = np.argwhere(found.best.found)
     shape = np.array(found.best.cost.shape)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Index
+from geodyn._foundations.typing import Array, Float, Index, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.connection import AbstractConnection, check_law, form_of, law
 from geodyn._locomotion.motion.along import minimum_perturbation_along, principal_plane
@@ -38,17 +38,17 @@ class OnPlane(AbstractConnection):
         """The whole shape."""
         return self.centre + x @ self.directions
 
-    def form(self, r):
+    def form(self, r: Float[Array, "2"]) -> Float[Array, "k 2"]:
         return form_of(self.body, self.shape(r)) @ self.directions.T
 
 
 @law.register
-def _(swimmer: OnPlane, r):
+def _(swimmer: OnPlane, r: Float[Array, "2"]):
     return law(swimmer.body, swimmer.shape(r))
 
 
 @check_law.register
-def _(swimmer: OnPlane, r):
+def _(swimmer: OnPlane, r: Float[Array, "2"]):
     check_law(swimmer.body, swimmer.shape(r))
 
 
@@ -88,7 +88,7 @@ def height_functions_along(
     centre, directions = principal_plane(stroke)
     moving = minimum_perturbation_along(swimmer, stroke, degree=degree) if frame == FRAMES[1] else swimmer
 
-    def shadow(t):
+    def shadow(t: Scalar) -> Float[Array, "2"]:
         return directions @ (stroke(t) - centre)
 
     seen = np.asarray(shapes_at(shadow, jnp.linspace(0.0, 1.0, 257)))

@@ -96,7 +96,7 @@ def curvature(
     i, j = variables
     ax = _plane(ax, variables, swimmer, at)
     grids, F = _over(curvature_form, swimmer, lower, upper, 81, variables, at)
-    F = cleared(F[..., i, j])[..., component]
+    F = clear(F[..., i, j])[..., component]
     # Near a singularity, as where spheres touch, the scale would else leave all other values without colour.
     largest = np.nanmax(np.abs(F))
     bound = min(largest, 4 * np.nanmedian(np.abs(F))) or largest or 1.0
@@ -109,7 +109,7 @@ def curvature(
     return ax
 
 
-def cleared(F: np.ndarray) -> np.ndarray:
+def clear(F: np.ndarray) -> np.ndarray:
     """Components [..., k] of a curvature; those that are zero but for rounding are zero, and no noise in a picture."""
     sizes = np.nanmax(np.abs(F), axis=tuple(range(F.ndim - 1)))
     return np.where(sizes < 1e-10 * sizes.max(), 0.0, F)

@@ -341,10 +341,10 @@ def seen(
     looks = cast(Any, swimmer).outline if outline is None else outline
     dims = (3,) if isinstance(swimmer.group, Isometries) else (2, 3)
     lines = lines_of(looks, times, shapes_at(stroke, jnp.asarray(times)), dims)
-    return _placed(swimmer.group, g, lines)
+    return _place(swimmer.group, g, lines)
 
 
-def _placed(group: AbstractLieGroup, g: np.ndarray, points: np.ndarray) -> np.ndarray:
+def _place(group: AbstractLieGroup, g: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Points [frames, parts, points, 2] of the plane, moved by g[frames, d, d]. Points (X, w) of a sphere or a
     hyperbolic plane [frames, parts, points, 3] are moved and then projected to X/(1 + w), which is the stereographic
     projection or the Poincaré disc."""
@@ -362,7 +362,7 @@ def _placed(group: AbstractLieGroup, g: np.ndarray, points: np.ndarray) -> np.nd
 def track(swimmer: AbstractLocomotion, g: np.ndarray) -> np.ndarray:
     """The positions of the body frame, [frames, 2]."""
     origin = [0.0, 0.0, 1.0] if isinstance(swimmer.group, Isometries) else [0.0, 0.0]
-    return _placed(swimmer.group, g, np.broadcast_to(origin, (len(g), 1, 1, len(origin))))[:, 0, 0]
+    return _place(swimmer.group, g, np.broadcast_to(origin, (len(g), 1, 1, len(origin))))[:, 0, 0]
 
 
 @jit

@@ -14,7 +14,7 @@ from geodyn._integrators.trajectory import Trajectory
 from geodyn._mechanics.points.body import AbstractBody
 from geodyn._plot.scene.models import Model, model_of
 from geodyn._plot.scene.scene import Scene, scene, scene_of
-from geodyn._plot.style import GREY, INK, PALE, PLAIN, Labels, axes, check_index, colours, legend, mixed, polylines
+from geodyn._plot.style import GREY, INK, PALE, PLAIN, Labels, axes, check_index, colours, legend, mix, polylines
 from geodyn._plot.time.curves import coordinates
 
 SIZE = 8.0
@@ -252,7 +252,7 @@ def _balls(ax: Axes, drawn: Scene, frame: int | np.integer, strength: float | np
         rim = centre + radius * np.stack([np.cos(RIM), np.sin(RIM)], axis=1) @ _facing(ax)[:, : len(centre)]
         artists += polylines(ax, [rim], shades[point], 1.2, strength)
         if ax.name != "3d":
-            artists += ax.fill(*rim.T, color=mixed(shades[point], 0.25 * strength), zorder=1.5)
+            artists += ax.fill(*rim.T, color=mix(shades[point], 0.25 * strength), zorder=1.5)
     return artists
 
 
@@ -282,7 +282,7 @@ def _points(
     points = drawn.points[frame]
     artists = []
     for point, radius, colour in zip(points, drawn.radii, colours(len(points))):
-        edge = mixed(colour, strength)
+        edge = mix(colour, strength)
         size = max(2.5, SIZE * radius)
         face = "white" if hollow else edge
         artists += ax.plot(*point[:, None], "o", color=edge, markerfacecolor=face, markersize=size, zorder=4)

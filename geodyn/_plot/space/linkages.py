@@ -11,7 +11,7 @@ from geodyn._foundations.checks import one_number, returned
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Axes, Count, Float
 from geodyn._mechanics.constrained.linkage import Linkage
-from geodyn._plot.style import COLOURS, GREY, INK, axes, mixed
+from geodyn._plot.style import COLOURS, GREY, INK, axes, mix
 
 
 @checked
@@ -38,7 +38,7 @@ def linkage(system: Linkage, q: Float[Array, "F d"] | Float[Array, "T F d"], ax:
     joints = np.asarray(jax.vmap(system.joints)(jnp.asarray(q)))
     for k, x in enumerate(joints):
         last = k == len(joints) - 1
-        colour = mixed(COLOURS[0], 1.0 if last else 0.15 + 0.45 * k / len(joints))
+        colour = mix(COLOURS[0], 1.0 if last else 0.15 + 0.45 * k / len(joints))
         for i, j in system.edges:
             ax.plot(*x[[i, j]].T, color=colour, linewidth=3.0 if last else 1.2, solid_capstyle="round", zorder=2 + last)
     free = joints[-1][list(system.free)]

@@ -46,7 +46,7 @@ def coordinates(trajectory: Trajectory, ax: Axes = None, *, labels: Labels = PLA
     q = np.asarray(trajectory.q)
     for index in np.ndindex(q.shape[1:]):
         ax.plot(trajectory.t, q[:, *index], label=_name(index, q.shape[1:], labels.coordinates))
-    return legend(marked(steady(ax, q), trajectory), len(ax.lines))
+    return legend(mark(steady(ax, q), trajectory), len(ax.lines))
 
 
 def _name(index: tuple[int, ...], shape: tuple[int, ...], names: tuple[str, ...]) -> str:
@@ -56,7 +56,7 @@ def _name(index: tuple[int, ...], shape: tuple[int, ...], names: tuple[str, ...]
     return names[index[-1]] + (f", point {index[0]}" if len(shape) > 1 and shape[0] > 1 else "")
 
 
-def marked(ax: Axes, trajectory: Trajectory) -> Any:
+def mark(ax: Axes, trajectory: Trajectory) -> Any:
     """Marks the moments of the impacts of a trajectory at the lower end of an Axes; returns it."""
     impacts = trajectory.impacts
     if impacts is None:

@@ -23,7 +23,7 @@ from geodyn._mechanics.hamiltonian.hamiltonian import Hamiltonian
 from geodyn._mechanics.points.body import AbstractBody, constraint_names
 from geodyn._plot.scene.scene import check_one
 from geodyn._plot.style import GREY, INK, PLAIN, STYLES, Labels, axes, check_lengths, legend, steady
-from geodyn._plot.time.curves import marked
+from geodyn._plot.time.curves import mark
 
 INTERVALS = 100
 
@@ -95,10 +95,10 @@ def energy(trajectory: Trajectory, ax: Axes = None, *, labels: Labels = PLAIN):
     if not _conserves_energy(trajectory):
         ax = axes(ax, xlabel=labels.clock, ylabel=labels.of("energy E(t)", labels.energy))
         ax.plot(trajectory.t, E, linewidth=2, label="energy")
-        return legend(marked(steady(ax, E), trajectory), len(ax.lines))
+        return legend(mark(steady(ax, E), trajectory), len(ax.lines))
     ax = drift(np.asarray(trajectory.t), {f"energy, at first {E[0]:.6g}": E}, ax, labels=labels)
     ax.set_ylabel(labels.of("|E(t) − E(0)|", labels.energy))
-    return legend(marked(ax, trajectory), len(ax.lines))
+    return legend(mark(ax, trajectory), len(ax.lines))
 
 
 def _conserves_energy(trajectory: Trajectory) -> bool:
