@@ -55,8 +55,8 @@ def test_the_drive_makes_the_motion():
 
 @pytest.mark.long
 def test_derivatives_of_the_cost():
-    """By the displacement, which is the multiplier, the stiffness and the period, and of the swing of the drive, against
-    differences."""
+    """By the displacement, which is the multiplier, the stiffness and the period, against differences; and that of the
+    swing of the drive."""
     found = best()
 
     def cost(displacement, stiffness, period):

@@ -237,9 +237,12 @@ def _second_form(surface: Any, x: Float[Array, " n"]) -> Float[Array, "D m m"]:
 @_second_form.register
 @jit
 def _(surface: LevelSet, x: Float[Array, " n"]) -> Array:
-    P, gamma = surface.projector(x), christoffel(surface.space, x)
+    # II = −n g⁻¹ ∇∇φ on tangent vectors, with the covariant Hessian of the constraints.
+    P = surface.projector(x)
+    gamma = christoffel(surface.space, x)
+    slope = jax.jacfwd(surface.residual)(x)
     hessian = jax.jacfwd(jax.jacfwd(surface.residual))(x)
-    hessian = hessian - jnp.einsum("ck,kij->cij", jax.jacfwd(surface.residual)(x), gamma)
+    hessian = hessian - jnp.einsum("ck,kij->cij", slope, gamma)
     return -jnp.einsum(
         "kb,bc,cij,ip,jq->kpq", surface.normals(x), regular_inverse(surface.gram(x)), hessian, P, P, optimize="optimal"
     )
@@ -248,7 +251,9 @@ def _(surface: LevelSet, x: Float[Array, " n"]) -> Array:
 @_second_form.register
 @jit
 def _(surface: Embedded, x: Float[Array, " n"]) -> Array:
-    X, J = surface.embedding(x), jax.jacfwd(surface.embedding)(x)
+    # The second derivatives of the embedding, covariant in the space around, without their tangential part.
+    X = surface.embedding(x)
+    J = jax.jacfwd(surface.embedding)(x)
     second = jax.jacfwd(jax.jacfwd(surface.embedding))(x)
     second = second + jnp.einsum("kml,mi,lj->kij", christoffel(surface.ambient, X), J, J)
     tangential = jnp.einsum("ka,ab,lb,lm->km", J, inverse(surface.metric(x)), J, surface.ambient.metric(X))
@@ -281,7 +286,8 @@ def total_bending(surface: LevelSet | Embedded, x: Numbers) -> Scalar:
     """
     (x,) = checked_points(surface, x=x)
     ambient = surface.metric(x) if isinstance(surface, LevelSet) else surface.ambient.metric(surface.embed(x))
-    raised, II = inverse(surface.metric(x)), second_fundamental_form(surface, x)
+    raised = inverse(surface.metric(x))
+    II = second_fundamental_form(surface, x)
     return jnp.einsum("kl,kij,lpq,ip,jq", ambient, II, II, raised, raised, optimize="optimal")
 
 
@@ -350,11 +356,15 @@ def _(space: LevelSet, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any)
 
 @riemann_of.register
 def _(level_set: LevelSet, x: Float[Array, " n"]) -> Array:
-    g, P, II = level_set.metric(x), level_set.projector(x), second_fundamental_form(level_set, x)
+    # Gauss's equation: the curvature of the space around, on tangent vectors, and what the bending adds.
+    g = level_set.metric(x)
+    P = level_set.projector(x)
+    II = second_fundamental_form(level_set, x)
     around = jnp.einsum("ea,afgh,fb,gc,hd->ebcd", P, riemann(level_set.space, x), P, P, P, optimize="optimal")
     bent = jnp.einsum("kac,kl,lbd->abcd", II, g, II)
     lowered = bent - bent.swapaxes(2, 3)
-    return around + jax.vmap(solve, (None, 1), 1)(g, lowered.reshape(len(x), -1)).reshape(around.shape)
+    of_bending = jax.vmap(solve, (None, 1), 1)(g, lowered.reshape(len(x), -1))
+    return around + of_bending.reshape(around.shape)
 
 
 @checked

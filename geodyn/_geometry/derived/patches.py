@@ -15,7 +15,6 @@ from geodyn._geometry.models.atlas import AbstractAtlas, AbstractPatches, Sizes
 from geodyn._geometry.models.spaces import Product
 
 REACH = 4.0
-MOST_CHARTS = 1024
 
 
 class Atlas(AbstractManifold, AbstractPatches):
@@ -63,7 +62,8 @@ class Atlas(AbstractManifold, AbstractPatches):
 
     @checked
     def __init__(self, charts: Sequence[AbstractManifold], radius: Number):
-        self.charts, self.radius = tuple(charts), jnp.asarray(radius, float)
+        self.charts = tuple(charts)
+        self.radius = jnp.asarray(radius, float)
         for k, chart in enumerate(self.charts):
             found = [callable(getattr(chart, name, None)) for name in ("metric", "embed", "coordinates")]
             if not (isinstance(chart, AbstractManifold) and all(found)):
@@ -71,7 +71,7 @@ class Atlas(AbstractManifold, AbstractPatches):
                     "charts must be spaces with methods embed(x) -> X and coordinates(X) -> x; "
                     f"charts[{k}] is {chart!r}"
                 )
-        if not 1 <= len(self.charts) < MOST_CHARTS or len({chart.dim for chart in self.charts}) > 1:
+        if not self.charts or len({chart.dim for chart in self.charts}) > 1:
             raise ValueError(f"charts must be one or more of the same dim, got {[chart.dim for chart in self.charts]}")
         if not isinstance(radius, Tracer) and not radius > 0:
             raise ValueError(f"radius must be positive, got {radius}")

@@ -435,8 +435,10 @@ def _jacobi_field(
     def flow(x: Float[Array, " n"], v: Float[Array, " n"]) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
         return geodesic_of(space, x, v, ts, steps)
 
+    # The field is the derivative of the geodesic by where and how it starts; its rate becomes covariant by Γ.
     (xs, vs), (J, dJ) = jax.jvp(flow, (x, v), (j, turning))
-    return J, dJ + jnp.einsum("tkij,ti,tj->tk", jax.vmap(lambda x: christoffel(space, x))(xs), vs, J)
+    symbols = jax.vmap(lambda x: christoffel(space, x))(xs)
+    return J, dJ + jnp.einsum("tkij,ti,tj->tk", symbols, vs, J)
 
 
 @functools.singledispatch
@@ -544,7 +546,8 @@ def _scalar(square: Any, space: AbstractMetric) -> Any:
 
 @half_square.register
 def _(space: Product, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any) -> Scalar:
-    (xa, xb), (ya, yb) = space.split(x), space.split(y)
+    xa, xb = space.split(x)
+    ya, yb = space.split(y)
     return half_square(space.a, xa, ya, nodes) + half_square(space.b, xb, yb, nodes)
 
 
@@ -694,7 +697,8 @@ def check_manifold(space: AbstractManifold, x: Numbers) -> None:
 
 
 def _check_embedding(space: AbstractManifold, x: Float[Array, " n"]) -> None:
-    J, g = jax.jacfwd(space.embedding)(x), space.metric(x)
+    J = jax.jacfwd(space.embedding)(x)
+    g = space.metric(x)
     scale = jnp.sqrt(jnp.abs(jnp.diag(g)))
     error = float(jnp.max(jnp.abs((J.T @ J - g) / jnp.outer(scale, scale))))
     if not error < 100 * float(jnp.finfo(x.dtype).eps) ** 0.5:
