@@ -18,26 +18,38 @@ from geodyn._engine.numerics.linalg import Factors, factorise
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 
+Components = Float[Array, "K d"]  # of impulses or velocities at K contacts: along the gap, then along the slips
+Operator = Float[Array, "K d K d"]
+Matrix = Float[Array, "D D"]
+
 MOST_ITERATIONS = 96
-TRIES = 12
-GUESSED = 3
-SWEEPS = 8
+TRIES = 12  # Iterations of Newton's method from one start.
+GUESSED = 3  # The same from the guess.
+SWEEPS = 8  # Over all contacts, before the first start.
 LARGEST_ELIMINATION = 32
-SOFTEST = 1e-3
+SOFTEST = 1e-3  # The largest regularisation of Newton's method, relative to the steps r.
+# Defects, in roundings of the largest impulse: of a solution, of one that gets no better, and of one that will do.
+SETTLED = 16
+STALLED = 2**12
+ENOUGH = 2**20
 
 
 class Law(NamedTuple):
     """What the impulses z have to obey: the velocities are matrix z + b, the coefficients μ are `friction`."""
 
-    matrix: Float[Array, "K d K d"]
-    b: Float[Array, "K d"]
+    matrix: Operator
+    b: Components
     friction: Float[Array, " K"]
+
+    def velocity(self, z: Components) -> Components:
+        """u = G z + b."""
+        return jnp.einsum("kilj,lj->ki", self.matrix, z) + self.b
 
 
 class Tried(NamedTuple):
     """Impulses, and by how much they miss the law."""
 
-    z: Float[Array, "K d"]
+    z: Components
     defect: Scalar
 
 
@@ -48,8 +60,91 @@ class Search(NamedTuple):
     best: Tried
     now: Tried
     before: Scalar
-    base: Float[Array, "K d"]
+    base: Components
     count: Int[Array, ""]
+
+
+class Problem(NamedTuple):
+    """The equation z = P(z − r u), without derivatives, as the search needs it: the law, which contacts are `allowed`
+    to push, the `steps` r, and the `slope` 1 − r G of z − r u, a matrix of D = K d rows. `scale` is the largest impulse
+    that stops one contact alone: defects are judged by it."""
+
+    law: Law
+    allowed: Bool[Array, " K"]
+    steps: Components
+    scale: Scalar
+    eye: Matrix
+    slope: Matrix
+
+    def before_projection(self, z: Components, law: Law) -> Components:
+        """z − r u, for this law or another one that has derivatives."""
+        return z - self.steps * law.velocity(z)
+
+    def defect(self, z: Components, law: Law) -> Components:
+        """z − P(z − r u), and z itself where nothing may push."""
+        projected = jax.vmap(in_cone)(self.before_projection(z, law), law.friction)
+        return jnp.where(self.allowed[:, None], z - projected, z)
+
+    def left(self, z: Components) -> Scalar:
+        """The size of the defect. A NaN is as bad as can be."""
+        return jnp.nan_to_num(size_of(self.defect(z, self.law)), nan=jnp.inf)
+
+    def trial(self, z: Components) -> Tried:
+        """The impulses z with their defect."""
+        return Tried(z, self.left(z))
+
+    def newton(self, z: Components, part: Scalar | float) -> Factors:
+        """The derivative of the defect, regularised as by Levenberg & Marquardt: at least by what redundant contacts
+        need, and by `part` times the defect relative to the impulses. If the conditions of redundant contacts are only
+        nearly compatible, their impulses must be redistributed, and without regularisation the Newton steps are far too
+        long."""
+        k, d = z.shape
+        least = jnp.finfo(z.dtype).eps ** 0.6
+        size = size_of(z)
+        relative = part * self.left(z) / jnp.where(size > 0, size, 1)
+        soft = jnp.clip(relative, least, SOFTEST)
+        of_projections = jax.vmap(jax.jacfwd(in_cone))(self.before_projection(z, self.law), self.law.friction)
+        of_projected = jnp.einsum("kij,kjm->kim", of_projections, self.slope.reshape(k, d, k * d))
+        matrix = (1 + soft) * self.eye - of_projected.reshape(k * d, k * d)
+        return factorise(matrix, LARGEST_ELIMINATION)
+
+    def newton_step(self, z: Components, factors: Factors, law: Law) -> Components:
+        """z after a step of Newton's method."""
+        change = factors.solve(self.defect(z, law).reshape(-1))
+        return z - change.reshape(z.shape)
+
+    def sweep(self, i: Int[Array, ""], z: Components) -> Components:
+        """The impulse of one contact for the impulses of all others, first along its gap and then along its slips."""
+        k, d = z.shape
+        here = i % k
+        row = self.law.matrix[here]
+        force = self.law.b[here]
+        step = self.steps[here]
+        coefficient = self.law.friction[here]
+        is_gap = jnp.arange(d) == 0
+
+        def before_projection_here(z: Components) -> Float[Array, " d"]:
+            velocity = jnp.einsum("ilj,lj->i", row, z) + force
+            return z[here] - step * velocity
+
+        along_gap = jnp.where(is_gap, before_projection_here(z), z[here])
+        z = z.at[here].set(in_cone(along_gap, coefficient))
+        along_slips = jnp.where(is_gap, z[here], before_projection_here(z))
+        return z.at[here].set(in_cone(along_slips, coefficient))
+
+    def sticking(self, z: Components) -> Components:
+        """The smallest impulses for which all contacts that push stick."""
+        pushes = jnp.broadcast_to((z[:, 0] > 0)[:, None], z.shape).reshape(-1)
+        both_push = pushes[:, None] & pushes[None, :]
+        least = jnp.finfo(z.dtype).eps ** 0.6
+        # Softened, since redundant contacts have no single answer; elsewhere the identity, which gives zero.
+        added = jnp.where(pushes, least, 1)
+        matrix = jnp.where(both_push, self.eye - self.slope, 0) + added[:, None] * self.eye
+        factors = factorise(matrix, LARGEST_ELIMINATION)
+        wanted = jnp.where(pushes, -(self.steps * self.law.b).reshape(-1), 0)
+        # What the softening took away is put back once.
+        restored = wanted + least * factors.solve(wanted)
+        return factors.solve(restored).reshape(z.shape)
 
 
 def in_cone(y: Float[Array, " d"], friction: Scalar) -> Float[Array, " d"]:
@@ -64,12 +159,19 @@ def in_cone(y: Float[Array, " d"], friction: Scalar) -> Float[Array, " d"]:
     return jnp.concatenate([normal[None], shrink * y[1:]])
 
 
+def size_of(z: Components) -> Scalar:
+    """The largest of the numbers."""
+    return jnp.max(jnp.abs(z), initial=0.0)
+
+
 def nearer_of(a: Tried, b: Tried, a_is_nearer: Bool[Array, ""]) -> Tried:
     """One of two."""
-    return Tried(jnp.where(a_is_nearer, a.z, b.z), jnp.where(a_is_nearer, a.defect, b.defect))
+    z = jnp.where(a_is_nearer, a.z, b.z)
+    defect = jnp.where(a_is_nearer, a.defect, b.defect)
+    return Tried(z, defect)
 
 
-def steps_of(matrix: Float[Array, "K d K d"], allowed: Bool[Array, " K"]) -> Float[Array, "K d"]:
+def steps_of(matrix: Operator, allowed: Bool[Array, " K"]) -> Components:
     """The step r of the projection for each impulse: one over what the impulse alone changes its velocity by. The slips
     of a contact have one step together, since their disc is round. It is zero where nothing may push."""
     k, d = matrix.shape[:2]
@@ -77,143 +179,110 @@ def steps_of(matrix: Float[Array, "K d K d"], allowed: Bool[Array, " K"]) -> Flo
     diagonal = jnp.einsum("kikj->kij", matrix * of_same_contact)
     normal = diagonal[:, 0, 0]
     tangent = jnp.einsum("kii->k", diagonal[:, 1:, 1:])
-    size = jnp.concatenate([normal[:, None], jnp.broadcast_to(tangent[:, None], (k, d - 1))], axis=1)
-    steps = jnp.where((size > 0) & allowed[:, None], 1 / jnp.where(size > 0, size, 1), 0)
+    of_slips = jnp.broadcast_to(tangent[:, None], (k, d - 1))
+    size = jnp.concatenate([normal[:, None], of_slips], axis=1)
+    moves = size > 0
+    steps = jnp.where(moves & allowed[:, None], 1 / jnp.where(moves, size, 1), 0)
     return jax.lax.stop_gradient(steps)
 
 
 def cone_complementarity(
-    matrix: Float[Array, "K d K d"],
-    b: Float[Array, "K d"],
+    matrix: Operator,
+    b: Components,
     friction: Float[Array, " K"],
     allowed: Bool[Array, " K"],
-    guess: Float[Array, "K d"] | float = 0.0,
-) -> tuple[Float[Array, "K d"], Bool[Array, ""]]:
+    guess: Components | float = 0.0,
+) -> tuple[Components, Bool[Array, ""]]:
     """(z [K, d], whether it was found), with z = 0 at contacts that are not `allowed`. It is differentiable with
     respect to matrix, b and μ, by the implicit-function theorem. If contacts are redundant, the impulses are not
     unique, but the velocities are. If their conditions are only nearly compatible, z may be off by eps^0.3 of the
     largest impulse, 2e-5."""
-    k, d = b.shape
     eps = jnp.finfo(b.dtype).eps
-    rate = steps_of(matrix, allowed)
+    steps = steps_of(matrix, allowed)
     both_allowed = allowed[:, None, None, None] & allowed[None, None, :, None]
     law = Law(jnp.where(both_allowed, matrix, 0), jnp.where(allowed[:, None], b, 0), friction)
     # The search needs no derivatives: those of the solution are made at the end.
-    still = jax.lax.stop_gradient(law)
-    scale = jnp.max(rate * jnp.abs(still.b), initial=0.0)
-    eye = jnp.eye(k * d, dtype=b.dtype)
-    # The derivative of `moved`.
-    near = eye - rate.reshape(-1, 1) * still.matrix.reshape(k * d, k * d)
+    problem = _problem(jax.lax.stop_gradient(law), allowed, steps)
+    found = _search(problem, guess)
+    # Two more Newton steps, only for their derivatives: the second one undoes the regularisation.
+    factors = problem.newton(found.z, 0.0)
+    once = problem.newton_step(found.z, factors, law)
+    twice = problem.newton_step(once, factors, law)
+    z = found.z + (twice - jax.lax.stop_gradient(twice))
+    # Conditions that are only nearly compatible leave a defect in proportion to the impulses.
+    bound = jnp.maximum(ENOUGH * eps * problem.scale, eps**0.3 * size_of(found.z))
+    return z, found.defect <= bound
 
-    def moved(z: Float[Array, "K d"], law: Law) -> Float[Array, "K d"]:
-        """z − r u, before the projection."""
-        velocity = jnp.einsum("kilj,lj->ki", law.matrix, z) + law.b
-        return z - rate * velocity
 
-    def defect(z: Float[Array, "K d"], law: Law) -> Float[Array, "K d"]:
-        projected = jax.vmap(in_cone)(moved(z, law), law.friction)
-        return jnp.where(allowed[:, None], z - projected, z)
+def _problem(law: Law, allowed: Bool[Array, " K"], steps: Components) -> Problem:
+    """The problem of a law whose derivatives are not asked for."""
+    size = law.b.size
+    scale = jnp.max(steps * jnp.abs(law.b), initial=0.0)
+    eye = jnp.eye(size, dtype=law.b.dtype)
+    slope = eye - steps.reshape(-1, 1) * law.matrix.reshape(size, size)
+    return Problem(law, allowed, steps, scale, eye, slope)
 
-    def size_of(z: Float[Array, "K d"]) -> Scalar:
-        return jnp.max(jnp.abs(z), initial=0.0)
 
-    def left(z: Float[Array, "K d"]) -> Scalar:
-        """The size of the defect. A NaN is as bad as can be."""
-        return jnp.nan_to_num(size_of(defect(z, still)), nan=jnp.inf)
-
-    def tried(z: Float[Array, "K d"]) -> Tried:
-        return Tried(z, left(z))
-
-    def newton(z: Float[Array, "K d"], part: Scalar | float) -> Factors:
-        """The derivative of the defect, regularised as by Levenberg & Marquardt: at least by what
-        redundant contacts need, and by `part` times the defect relative to the impulses. If the conditions of redundant
-        contacts are only nearly compatible, their impulses must be redistributed, and without regularisation the Newton
-        steps are far too long."""
-        size = size_of(z)
-        soft = jnp.clip(part * left(z) / jnp.where(size > 0, size, 1), eps**0.6, SOFTEST)
-        slopes = jax.vmap(jax.jacfwd(in_cone))(moved(z, still), still.friction)
-        change = jnp.einsum("kij,kjm->kim", slopes, near.reshape(k, d, k * d)).reshape(k * d, k * d)
-        return factorise((1 + soft) * eye - change, LARGEST_ELIMINATION)
-
-    def corrected(z: Float[Array, "K d"], factors: Factors, law: Law) -> Float[Array, "K d"]:
-        """z after a step of Newton's method."""
-        return z - factors.solve(defect(z, law).reshape(-1)).reshape(k, d)
-
-    is_gap = jnp.arange(d) == 0
-
-    def sweep(i: Int[Array, ""], z: Float[Array, "K d"]) -> Float[Array, "K d"]:
-        """The impulse of one contact for the impulses of all others, first along its gap and then along its slips."""
-        here = i % k
-        row, force, speed, coefficient = (x[here] for x in (still.matrix, still.b, rate, still.friction))
-
-        def moved_here(z: Float[Array, "K d"]) -> Float[Array, " d"]:
-            return z[here] - speed * (jnp.einsum("ilj,lj->i", row, z) + force)
-
-        along_gap = jnp.where(is_gap, moved_here(z), z[here])
-        z = z.at[here].set(in_cone(along_gap, coefficient))
-        along_slips = jnp.where(is_gap, z[here], moved_here(z))
-        return z.at[here].set(in_cone(along_slips, coefficient))
-
-    def stuck(z: Float[Array, "K d"]) -> Float[Array, "K d"]:
-        """The smallest impulses for which all contacts that push stick."""
-        push = jnp.broadcast_to((z[:, 0] > 0)[:, None], (k, d)).reshape(-1)
-        among_pushing = jnp.where(push[:, None] & push[None, :], eye - near, 0)
-        # Softened, since redundant contacts have no single answer; elsewhere the identity, which gives zero.
-        soft = among_pushing + jnp.where(push, eps**0.6, 1)[:, None] * eye
-        factors = factorise(soft, LARGEST_ELIMINATION)
-        wanted = jnp.where(push, -(rate * still.b).reshape(-1), 0)
-        # What the softening took away is put back once.
-        return factors.solve(wanted + eps**0.6 * factors.solve(wanted)).reshape(k, d)
-
-    def begun(
-        _: Float[Array, "K d"], base: Float[Array, "K d"], count: Int[Array, ""]
-    ) -> tuple[Tried, Float[Array, "K d"]]:
-        """A new start for Newton's method, and the new `base`. The `base` is swept further, twice as far as the time
-        before, since sweeps make progress where Newton's method does not. The start is the result, or the impulses with
-        which all pushing contacts stick, which may solve the problem if sweeps only slip to and fro."""
-        base = jax.lax.fori_loop(0, SWEEPS * k * 2 ** (count // TRIES), sweep, base)
-        sticking = tried(stuck(base))
-        slipping = tried(base)
-        better = (sticking.defect < slipping.defect) | (count == TRIES)
-        return nearer_of(sticking, slipping, better), base
-
-    def proceed(state: Search) -> Bool[Array, ""]:
-        now = state.now.defect
-        # A defect of some roundings is settled, and a larger one once it gets no smaller.
-        stalled = now > state.before / 2
-        settled = (now <= 16 * eps * scale) | (now <= 2**12 * eps * scale) & stalled
-        # At contacts between slipping and sticking rounding decides which they do, differently in each iteration.
-        enough = (state.best.defect <= 2**20 * eps * scale) & (state.count > TRIES)
-        return ~settled & ~enough & (state.count < MOST_ITERATIONS)
+def _search(problem: Problem, guess: Components | float) -> Tried:
+    """The impulses that were found, from a guess."""
+    b = problem.law.b
 
     def improve(state: Search) -> Search:
-        """One iteration. Newton's method may have to pass through larger defects, so it is left alone for TRIES
-        iterations (for GUESSED ones from the guess) before a new start. Every other time it starts near the best
-        impulses found so far, with more regularisation."""
-        count = state.count
-        from_best = (count // TRIES) % 2 == 1
-        anew = count % TRIES == 0
-        base = jnp.where(from_best & anew, state.best.z, state.base)
-        part = jnp.where(from_best, 1, 0.1)
+        return _improve(problem, state)
 
-        def nearer(
-            z: Float[Array, "K d"], base: Float[Array, "K d"], _: Int[Array, ""]
-        ) -> tuple[Tried, Float[Array, "K d"]]:
-            return tried(corrected(z, newton(z, part), still)), base
-
-        now, base = jax.lax.cond(anew, begun, nearer, state.now.z, base, count)
-        best = nearer_of(now, state.best, now.defect < state.best.defect)
-        return Search(best, now, state.now.defect, base, count + 1)
+    def proceed(state: Search) -> Bool[Array, ""]:
+        return _is_open(problem, state)
 
     zero = jax.lax.stop_gradient(jnp.zeros_like(b))
-    first = Tried(jnp.where(allowed[:, None], jax.lax.stop_gradient(guess), zero), jnp.asarray(jnp.inf, b.dtype))
+    guessed = jnp.where(problem.allowed[:, None], jax.lax.stop_gradient(guess), zero)
     # Even a good guess is improved at least once, lest its errors add up from step to step: its defect counts as
     # infinite.
+    first = Tried(guessed, jnp.asarray(jnp.inf, b.dtype))
     begin = Search(first, first, first.defect, zero, jnp.asarray(-GUESSED))
-    found = jax.lax.while_loop(proceed, improve, batched_as(still, begin)).best
-    # Two more Newton steps, only for their derivatives: the second one undoes the regularisation.
-    factors = newton(found.z, 0.0)
-    again = corrected(corrected(found.z, factors, law), factors, law)
-    z = found.z + (again - jax.lax.stop_gradient(again))
-    # Conditions that are only nearly compatible leave a defect in proportion to the impulses.
-    return z, found.defect <= jnp.maximum(2**20 * eps * scale, eps**0.3 * size_of(found.z))
+    return jax.lax.while_loop(proceed, improve, batched_as(problem.law, begin)).best
+
+
+def _is_open(problem: Problem, state: Search) -> Bool[Array, ""]:
+    """Whether the search goes on."""
+    rounding = jnp.finfo(problem.law.b.dtype).eps * problem.scale
+    now = state.now.defect
+    # A defect of some roundings is settled, and a larger one once it gets no smaller.
+    stalled = now > state.before / 2
+    settled = (now <= SETTLED * rounding) | (now <= STALLED * rounding) & stalled
+    # At contacts between slipping and sticking rounding decides which they do, differently in each iteration.
+    enough = (state.best.defect <= ENOUGH * rounding) & (state.count > TRIES)
+    return ~settled & ~enough & (state.count < MOST_ITERATIONS)
+
+
+def _improve(problem: Problem, state: Search) -> Search:
+    """One iteration. Newton's method may have to pass through larger defects, so it is left alone for TRIES iterations
+    (for GUESSED ones from the guess) before a new start. Every other time it starts near the best impulses found so
+    far, with more regularisation."""
+    count = state.count
+    from_best = (count // TRIES) % 2 == 1
+    anew = count % TRIES == 0
+    base = jnp.where(from_best & anew, state.best.z, state.base)
+    part = jnp.where(from_best, 1, 0.1)
+
+    def start(_: Components, base: Components, count: Int[Array, ""]) -> tuple[Tried, Components]:
+        return _new_start(problem, base, count)
+
+    def step(z: Components, base: Components, _: Int[Array, ""]) -> tuple[Tried, Components]:
+        factors = problem.newton(z, part)
+        return problem.trial(problem.newton_step(z, factors, problem.law)), base
+
+    now, base = jax.lax.cond(anew, start, step, state.now.z, base, count)
+    best = nearer_of(now, state.best, now.defect < state.best.defect)
+    return Search(best, now, state.now.defect, base, count + 1)
+
+
+def _new_start(problem: Problem, base: Components, count: Int[Array, ""]) -> tuple[Tried, Components]:
+    """A new start for Newton's method, and the new `base`. The `base` is swept further, twice as far as the time
+    before, since sweeps make progress where Newton's method does not. The start is the result, or the impulses with
+    which all pushing contacts stick, which may solve the problem if sweeps only slip to and fro."""
+    sweeps = SWEEPS * len(base) * 2 ** (count // TRIES)
+    base = jax.lax.fori_loop(0, sweeps, problem.sweep, base)
+    sticking = problem.trial(problem.sticking(base))
+    slipping = problem.trial(base)
+    better = (sticking.defect < slipping.defect) | (count == TRIES)
+    return nearer_of(sticking, slipping, better), base

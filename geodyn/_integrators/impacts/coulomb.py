@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from geodyn._engine.numerics.linalg import inverse
 from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._integrators.contract.system import AbstractSystem
-from geodyn._integrators.impacts.cones import cone_complementarity
+from geodyn._integrators.impacts.cones import Components, Operator, cone_complementarity
 
 
 class Bonds(NamedTuple):
@@ -27,9 +27,12 @@ class Bonds(NamedTuple):
     raised: Float[Array, "c n"]
     inverse: Float[Array, "c c"]
 
-    def removed(self, pushes: Float[Array, "... n"]) -> Float[Array, "... n"]:
+    def project(self, pushes: Float[Array, "... n"]) -> Float[Array, "... n"]:
         """The momenta `pushes` projected onto the tangent space of the constraints."""
-        return pushes - (pushes @ self.raised.T) @ self.inverse @ self.pushes if len(self.pushes) else pushes
+        if len(self.pushes) == 0:
+            return pushes
+        reactions = (pushes @ self.raised.T) @ self.inverse
+        return pushes - reactions @ self.pushes
 
 
 class Frame(NamedTuple):
@@ -38,23 +41,28 @@ class Frame(NamedTuple):
     the constraints, and `raised` the corresponding velocities. `matrix` is the Delassus operator, which maps impulses
     to changes of the rates."""
 
-    rates: Float[Array, "K d"]
+    rates: Components
     rows: Float[Array, "K d n"]
     pushes: Float[Array, "K d n"]
     raised: Float[Array, "K d n"]
-    matrix: Float[Array, "K d K d"]
+    matrix: Operator
     friction: Float[Array, " K"]
     bonds: Bonds
 
 
 def rates(
     system: AbstractSystem, which: Int[Array, " K"], t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]
-) -> Float[Array, "K d"]:
+) -> Components:
     """d gap/dt and the slip velocities of the contacts `which`."""
-    _, rate = jax.jvp(lambda t, q: system.contacts.gap(t, q, which), (t, q), (jnp.ones_like(t), v))
+
+    def gap(t: Scalar, q: Float[Array, " n"]) -> Float[Array, " K"]:
+        return system.contacts.gap(t, q, which)
+
+    _, rate = jax.jvp(gap, (t, q), (jnp.ones_like(t), v))
     if not system.contacts.frictional:
         return rate[:, None]
-    return jnp.concatenate([rate[:, None], system.contacts.slip(t, q, v, which)], axis=1)
+    slip = system.contacts.slip(t, q, v, which)
+    return jnp.concatenate([rate[:, None], slip], axis=1)
 
 
 def frame(
@@ -68,34 +76,38 @@ def frame(
         return jax.jvp(lambda p: system.velocity(t, q, p), (p,), (row,))[1]
 
     gradients = jax.jacrev(lambda q: system.constraint(t, q))(q)
-    raised = jax.vmap(raise_index)(gradients)
+    their_velocities = jax.vmap(raise_index)(gradients)
+    gram = gradients @ their_velocities.T
     # Without constraints the matrix is empty, which `inverse` does not take.
-    of_bonds = inverse(gradients @ raised.T) if len(gradients) else raised @ raised.T
-    bonds = Bonds(gradients, raised, of_bonds)
+    bonds = Bonds(gradients, their_velocities, inverse(gram) if len(gradients) else gram)
 
-    def twice(v: Float[Array, " n"]) -> tuple[Float[Array, "K d"], Float[Array, "K d"]]:
+    def twice(v: Float[Array, " n"]) -> tuple[Components, Components]:
         """The rates, to be differentiated and as they are."""
         here = rates(system, which, t, q, v)
         return here, here
 
     rows, before = jax.jacrev(twice, has_aux=True)(v)
-    pushes = bonds.removed(rows)
+    pushes = bonds.project(rows)
     raised = jax.vmap(jax.vmap(raise_index))(pushes)
     matrix = jnp.einsum("kin,ljn->kilj", pushes, raised)
-    friction = system.contacts.friction(q, which) if system.contacts.frictional else jnp.zeros(len(rows), q.dtype)
+    if system.contacts.frictional:
+        friction = system.contacts.friction(q, which)
+    else:
+        friction = jnp.zeros(len(rows), q.dtype)
     return Frame(before, rows, pushes, raised, matrix, friction, bonds)
 
 
 def impact(
-    frame: Frame, before: Float[Array, "K d"], restitution: Float[Array, " K"], allowed: Bool[Array, " K"]
-) -> tuple[Float[Array, "K d"], Bool[Array, ""]]:
+    frame: Frame, before: Components, restitution: Float[Array, " K"], allowed: Bool[Array, " K"]
+) -> tuple[Components, Bool[Array, ""]]:
     """(impulses z [K, d], whether they were found) of an impact at the `allowed` contacts, with the rates u⁻ `before`
     it."""
     is_gap = (jnp.arange(before.shape[1]) == 0)[None, :]
     approach = jnp.minimum(before, 0)
+    # With u_n⁺ + e u_n⁻ in place of u_n.
     bounce = jnp.where(is_gap, restitution[:, None] * approach, 0)
 
-    def solve(b: Float[Array, "K d"]) -> tuple[Float[Array, "K d"], Bool[Array, ""]]:
+    def solve(b: Components) -> tuple[Components, Bool[Array, ""]]:
         return cone_complementarity(frame.matrix, b, frame.friction, allowed)
 
     # One after the other by one program, which is long to compile.
@@ -104,9 +116,7 @@ def impact(
     return still + part * (z - still), jnp.all(found)
 
 
-def creates(
-    matrix: Float[Array, "K d K d"], z: Float[Array, "K d"], u: Float[Array, "K d"], more: Scalar | int = 0
-) -> Bool[Array, ""]:
+def creates(matrix: Operator, z: Components, u: Components, more: Scalar | int = 0) -> Bool[Array, ""]:
     """Whether the impulses z create energy: whether their work z·(u⁻ + Gz/2) plus `more` is positive."""
     change = jnp.einsum("kilj,lj->ki", matrix, z)
     work = jnp.sum(z * (u + change / 2)) + more
@@ -116,16 +126,16 @@ def creates(
 
 
 def part_without_gain(
-    matrix: Float[Array, "K d K d"],
-    still: Float[Array, "K d"],
-    z: Float[Array, "K d"],
-    u: Float[Array, "K d"],
+    matrix: Operator,
+    still: Components,
+    z: Components,
+    u: Components,
     more: Float[Array, "2"] | tuple[int, int] = (0, 0),
 ) -> Scalar:
     """The fraction of the way from the impulses `still`, which create no energy, to z: 1 if z creates no energy either,
     else the fraction at which the work is zero. The two numbers `more` are added to the work of `still` and of z."""
 
-    def times(z: Float[Array, "K d"]) -> Float[Array, "K d"]:
+    def times(z: Components) -> Components:
         return jnp.einsum("kilj,lj->ki", matrix, z)
 
     way = z - still

@@ -31,7 +31,7 @@ def nearest(gap: Float[Array, " g"], count: int) -> Neighbours:
     return Neighbours(jnp.where(near < gap.size, near, jnp.argmax(gap)), jnp.maximum(bound, 0))
 
 
-def chosen(urgent: Float[Array, " g"] | Bool[Array, " g"], count: int = MOST_AT_ONCE) -> Int[Array, " K"]:
+def most_urgent(urgent: Float[Array, " g"] | Bool[Array, " g"], count: int = MOST_AT_ONCE) -> Int[Array, " K"]:
     """The indices of up to `count` contacts: of all, or of those with the largest values of `urgent`."""
     if urgent.size <= count:
         return jnp.arange(urgent.size)

@@ -21,7 +21,7 @@ from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.contract.tableau import ButcherTableau
 from geodyn._integrators.impacts.detection import first_contact
-from geodyn._integrators.impacts.gaps import chosen
+from geodyn._integrators.impacts.gaps import most_urgent
 from geodyn._integrators.impacts.impulse import Struck, strike
 from geodyn._integrators.impacts.resting import SETTLING, Resting
 from geodyn._integrators.step.collocation import Problem
@@ -74,11 +74,11 @@ class Leg(eqx.Module):
     @property
     def held(self) -> tuple[Int[Array, " K"], Bool[Array, " K"]]:
         """The numbers of the contacts that may be held, and a mask of those that are."""
-        at = chosen(self.holding)
+        at = most_urgent(self.holding)
         return self.numbers(at), self.holding[at]
 
     @property
-    def watched(self) -> AbstractSystem:
+    def held_system(self) -> AbstractSystem:
         """The system, with the reaction forces of the contacts that are held."""
         return self.system if self.system.contacts.elastic else Resting(self.system, *self.held, SETTLING * self.h)
 
@@ -87,7 +87,7 @@ class Leg(eqx.Module):
         """The shortest length of a leg."""
         return jnp.finfo(self.h.dtype).eps * self.h
 
-    def closed(self, gap: Float[Array, " g"], rate: Float[Array, " g"]) -> Bool[Array, " g"]:
+    def are_closing(self, gap: Float[Array, " g"], rate: Float[Array, " g"]) -> Bool[Array, " g"]:
         """Which contacts are closed and still approaching."""
         return (gap <= self.noise) & (-rate * self.h > self.noise)
 
@@ -95,7 +95,7 @@ class Leg(eqx.Module):
         """The stage equations of the leg with this length."""
         state = self.state
         formulation = formulation_of(self.method, self.system.count_constraints(state.q))
-        return Problem(self.watched, self.t, length, state.q, state.p, self.method.tableau, formulation)
+        return Problem(self.held_system, self.t, length, state.q, state.p, self.method.tableau, formulation)
 
     def along(
         self, length: Scalar, w: Float[Array, "r w"]
@@ -131,7 +131,7 @@ class Leg(eqx.Module):
         state = self.state
         tableau = self.method.tableau
         left = self.left
-        immediate = jnp.any(self.closed(self.gap, self.rate))
+        immediate = jnp.any(self.are_closing(self.gap, self.rate))
         cancelling = self.held_back
 
         def attempt(s: Attempt) -> Attempt:
@@ -192,10 +192,10 @@ class Leg(eqx.Module):
         """(p⁺, what struck, the contacts held from then on) for an impact at the end of the leg."""
         system = self.system
         h = self.h
-        shut = self.closed(end.gap, end.rate)
+        shut = self.are_closing(end.gap, end.rate)
         touching = (end.gap <= self.noise) & ~shut
         # If there are too many of them, those that approach come first.
-        at = chosen(2.0 * shut + touching)
+        at = most_urgent(2.0 * shut + touching)
         which = self.numbers(at)
         closed = shut[at]
         # Without restitution the contacts that touch are struck together: one by one they would never be done.

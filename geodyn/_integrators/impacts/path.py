@@ -301,15 +301,15 @@ def _tangent(
     (time, q, p) at the start."""
     formulation = formulation_of(method, system.count_constraints(start.state.q))
 
-    def shifted(first: Array, rest: Array) -> Array:
+    def shift(first: Array, rest: Array) -> Array:
         """The values before every substep, from those after."""
         return jnp.concatenate([first[None], rest[:-1]])
 
     substeps = Recorded(
-        shifted(start.state.step, record.step),
-        shifted(start.time, record.time),
-        shifted(start.state.q, record.q),
-        shifted(start.state.p, record.p),
+        shift(start.state.step, record.step),
+        shift(start.time, record.time),
+        shift(start.state.q, record.q),
+        shift(start.state.p, record.p),
         record,
     )
     arrays, static = eqx.partition((system, t0, h), eqx.is_array)

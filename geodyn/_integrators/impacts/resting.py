@@ -9,7 +9,7 @@ from geodyn._engine.tracing import once
 from geodyn._foundations.typing import Array, Bool, Float, Int, Number, Scalar
 from geodyn._integrators.contract.system import AbstractSystem, Couplings
 from geodyn._integrators.impacts.complementarity import complementarity
-from geodyn._integrators.impacts.gaps import Expansion, GapState, accelerations, chosen, expansion, rounding
+from geodyn._integrators.impacts.gaps import Expansion, GapState, accelerations, expansion, most_urgent, rounding
 
 SETTLING = 8
 
@@ -56,12 +56,12 @@ class Resting(AbstractSystem):
         self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], applied: Float[Array, " n"]
     ) -> tuple[Float[Array, " K"], Bool[Array, " K"], Float[Array, "K n"], Float[Array, " K"]]:
         """(λ, λ > 0, N, d²gap/dt²) of the contacts, with their reaction forces λ and the gradients N of their gaps."""
-        at, gram, free = self.accelerated(t, q, v, applied)
+        at, gram, free = self.free_motion(t, q, v, applied)
         wanted = free + 2 * at.rate / self.settling + at.gap / self.settling**2
         lam, pushing = complementarity(gram, wanted, self.held)
         return lam, pushing, at.normals, free + gram @ lam
 
-    def accelerated(
+    def free_motion(
         self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], applied: Float[Array, " n"]
     ) -> tuple[Expansion, Float[Array, "K K"], Float[Array, " K"]]:
         """(the `Expansion` of the gaps, N M⁻¹ Nᵀ, d²gap/dt² without reaction forces) of the contacts."""
@@ -114,9 +114,9 @@ def resting_contacts(
     gap, rate, size = gaps
     noise = rounding(size)
     still = (jnp.abs(gap) <= noise) & (jnp.abs(rate) * h <= noise)
-    at = chosen(still)
+    at = most_urgent(still)
     numbers = at if which is None else which[at]
-    _, gram, free = Resting(system, numbers, still[at], SETTLING * h).accelerated(t, q, v, force)
+    _, gram, free = Resting(system, numbers, still[at], SETTLING * h).free_motion(t, q, v, force)
     reaction, pushing = complementarity(gram, free, still[at])
     pressed = pushing & (reaction * jnp.diag(gram) * h**2 > noise[at])
     return jnp.any((at[:, None] == jnp.arange(still.size)[None, :]) & pressed[:, None], axis=0)

@@ -69,7 +69,7 @@ class Walked(eqx.Module):
         watched = system if system.contacts.elastic else Resting(system, *held, SETTLING * self.h, differentiable=True)
         return Problem(watched, t, length, q, p, self.tableau, self.formulation)
 
-    def ended(
+    def end_tangent(
         self, rate: Problem
     ) -> tuple[tuple[Array, Array], tuple[Float[Array, " n"], Float[Array, " n"]], Float[Array, "r w"]]:
         """(increments of q and p, their tangents, the tangent of its stage values), from the tangent `rate` of its
@@ -94,7 +94,7 @@ class Walked(eqx.Module):
 
         def longer() -> Delay:
             rate = eqx.filter_jvp(self.pose, self.start, (none, None, one, None, None))[1]
-            _, (dq, dp), dw = self.ended(rate)
+            _, (dq, dp), dw = self.end_tangent(rate)
             _, closing = change_of(self.gap, (self.system, record.time, record.q), (none, one, dq))
             return Delay(dq, dp, dw, closing)
 
@@ -117,7 +117,7 @@ class Walked(eqx.Module):
             _, dgrid = change_of(grid, (self.t0, self.h), tuple(rates[1:]))
             dlength = jnp.where(landed, dgrid - dt, 0)
             rate = eqx.filter_jvp(self.pose, self.start, (rates[0], dt, dlength, dq, dp))[1]
-            (_, push), (dq_added, dp_added), dw = self.ended(rate)
+            (_, push), (dq_added, dp_added), dw = self.end_tangent(rate)
             after = (jnp.where(landed, dgrid, dt), dq + dq_added, dp + dp_added)
 
             def same(

@@ -17,7 +17,7 @@ from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._integrators.contract.contacts import Neighbours
 from geodyn._integrators.contract.system import AbstractSystem
-from geodyn._integrators.impacts.gaps import MOST_AT_ONCE, chosen, gap_state, rounding
+from geodyn._integrators.impacts.gaps import MOST_AT_ONCE, gap_state, most_urgent, rounding
 from geodyn._integrators.impacts.impulse import Struck
 from geodyn._integrators.impacts.leg import Leg
 from geodyn._integrators.impacts.resting import resting_contacts
@@ -249,7 +249,7 @@ def within_reach(
     ) -> tuple[Neighbours, Bool[Array, " g"], Float[Array, " g"]]:
         """The contacts that are near now, which of them are held, as before, and sizes that are not known."""
         near = system.contacts.neighbours(t, q)
-        held = chosen(holding)
+        held = most_urgent(holding)
         was_held = (near.which[:, None] == old.which[held][None, :]) & holding[held][None, :]
         return near, jnp.any(was_held, axis=1), jnp.zeros_like(size)
 

@@ -36,7 +36,7 @@ from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.impacts.complementarity import complementarity
 from geodyn._integrators.impacts.cones import cone_complementarity
 from geodyn._integrators.impacts.coulomb import Frame, creates, frame, impact, part_without_gain, rates
-from geodyn._integrators.impacts.gaps import accelerations, chosen, expansion, gap_state, rounding
+from geodyn._integrators.impacts.gaps import accelerations, expansion, gap_state, most_urgent, rounding
 from geodyn._integrators.step.methods import AbstractStepper, Advanced, advice
 
 STRIKES = 8
@@ -126,7 +126,7 @@ class Moreau(AbstractStepper):
             """The force in the middle at the momentum p."""
             return system.force(middle, q, system.velocity(middle, q, p), none)
 
-        which = chosen(-system.contacts.gap(middle, q), self.max_contacts)
+        which = most_urgent(-system.contacts.gap(middle, q), self.max_contacts)
         at = frame(system, which, middle, q, p)
         applied = force(p)
         touch = Touch(system, which, middle, h, q, at, applied)

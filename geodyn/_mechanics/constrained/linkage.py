@@ -5,6 +5,7 @@ hinges, K = ½ q̇ᵀ(M ⊗ I)q̇ with a constant matrix M. For rods of mass m_e
 2m_e/3 + m_v on the diagonal and m_e/6 next to it.
 """
 
+import itertools
 from typing import cast
 
 import equinox as eqx
@@ -114,7 +115,9 @@ class Linkage(AbstractBody):
             raise ValueError(f"hinge_masses must be one number or one per joint ({count}), got shape {masses.shape}")
         self.hinge_masses = jnp.broadcast_to(masses, (count,))
         falling = () if gravity is None else (Gravity(number("gravity", gravity)),)
-        self.space, self.elements, self.resting = Euclidean(dim), (rods, *falling, *elements), resting
+        self.space = Euclidean(dim)
+        self.elements = (rods, *falling, *elements)
+        self.resting = resting
         check_elements(elements, count, "joints")
         _check_masses(self.free, self.masses_seen_by(rods))
 
@@ -127,6 +130,7 @@ class Linkage(AbstractBody):
     def mass(self) -> Float[Array, "F F"]:
         """The matrix M of the kinetic energy K = ½ q̇ᵀ(M ⊗ I)q̇."""
         ends = _incidence(self.edges, len(self.hinge_masses))[:, list(self.free)]
+        # A uniform rod of mass m between moving joints has the matrix m/6 [[2, 1], [1, 2]].
         one_rod = ends[:, :, None] * ends[:, None, :] * (1 + np.eye(len(self.free))) / 6
         free = jnp.asarray(np.eye(len(self.hinge_masses))[list(self.free)], self.hinge_masses.dtype)
         return jnp.diag(free @ self.hinge_masses) + jnp.tensordot(self.rod_masses, jnp.asarray(one_rod), 1)
@@ -136,7 +140,8 @@ class Linkage(AbstractBody):
         """The positions of all joints, pins included, from those of the free ones, [F, d] or flat."""
         # Products with constant matrices, since the derivative of indexing would be a scatter.
         place = np.eye(len(self.pins) + len(self.free))
-        held, moved = (jnp.asarray(place[:, list(which)], q.dtype) for which in (self.pins, self.free))
+        held = jnp.asarray(place[:, list(self.pins)], q.dtype)
+        moved = jnp.asarray(place[:, list(self.free)], q.dtype)
         return held @ self.anchors.astype(q.dtype) + moved @ self._points(q)
 
     def _points(self, q: Array) -> Float[Array, "F d"]:
@@ -149,6 +154,7 @@ class Linkage(AbstractBody):
         return self.joints(q)
 
     def masses_seen_by(self, element: Element) -> Float[Array, " N"]:
+        # Half of a rod at each of its ends: what acts in proportion to the masses pulls at its middle.
         ends = jnp.asarray(_incidence(self.edges, len(self.hinge_masses)), self.rod_masses.dtype)
         return self.hinge_masses + 0.5 * self.rod_masses @ ends
 
@@ -188,6 +194,7 @@ def _incidence(edges: Tuples, count: int) -> np.ndarray:
 
 
 def _check_masses(free: tuple[int, ...], lumped: Float[Array, " N"]) -> None:
+    """Raises ValueError for a free joint without mass."""
     if isinstance(lumped, Tracer):
         return
     massless = [i for i in free if not lumped[i] > 0]
@@ -284,8 +291,9 @@ def _check_reach(edges: Tuples, lengths: Float[Array, " E"], pins: dict[int, Arr
     """Raises ValueError if two pins are farther apart than the rods between them reach, or exactly as far."""
     count = 1 + max(map(max, edges))
     rows, columns = np.array(edges).T
-    reach = shortest_path(coo_array((np.asarray(lengths), (rows, columns)), (count, count)).tocsr(), directed=False)
-    for i, j in ((i, j) for i in pins for j in pins if i < j):
+    graph = coo_array((np.asarray(lengths), (rows, columns)), (count, count))
+    reach = shortest_path(graph.tocsr(), directed=False)
+    for i, j in itertools.combinations(sorted(pins), 2):
         apart = float(np.linalg.norm(np.asarray(pins[i]) - np.asarray(pins[j])))
         if apart >= reach[i, j] * (1 - 1e-9):
             what = "cannot be assembled" if apart > reach[i, j] * (1 + 1e-9) else "is singular: it cannot move"

@@ -111,7 +111,8 @@ class Penny(AbstractRollingBody):
 
     def lagrangian_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         turning = self.rolling_inertia * v[3] ** 2 + self.turning_inertia * v[2] ** 2
-        return (self.mass * (v[0] ** 2 + v[1] ** 2) + turning) / 2 + self.mass * self.downhill * q[0]
+        drift = self.mass * (v[0] ** 2 + v[1] ** 2)
+        return (drift + turning) / 2 + self.mass * self.downhill * q[0]
 
     def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " c"]:
         return jnp.zeros(0, q.dtype)
@@ -121,8 +122,9 @@ class Penny(AbstractRollingBody):
 
     @checked
     def basis(self, q: Float[Array, "4"]) -> Float[Array, "4 2"]:
+        turn = jnp.array([0.0, 0.0, 1.0, 0.0], q.dtype)
         roll = jnp.concatenate([self.radius * _ahead(q[2]), jnp.array([0.0, 1.0], q.dtype)])
-        return jnp.stack([jnp.array([0.0, 0.0, 1.0, 0.0], q.dtype), roll], 1)
+        return jnp.stack([turn, roll], 1)
 
 
 class Sleigh(AbstractRollingBody):
@@ -163,7 +165,8 @@ class Sleigh(AbstractRollingBody):
     @checked
     def __init__(self, mass: Number = 1.0, inertia: Number = 1.0, offset: Number = 0.0, downhill: Number = 0.0):
         self.mass, self.inertia = _positive(mass=mass, inertia=inertia)
-        self.offset, self.downhill = jnp.asarray(offset, float), jnp.asarray(downhill, float)
+        self.offset = jnp.asarray(offset, float)
+        self.downhill = jnp.asarray(downhill, float)
 
     def lagrangian_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         centre, rate = jax.jvp(lambda q: q[:2] + self.offset * _ahead(q[2]), (q,), (v,))
@@ -241,13 +244,17 @@ class Car(AbstractRollingBody):
         self.wheel_inertia, self.steering_inertia = _positive(
             wheel_inertia=wheel_inertia, steering_inertia=steering_inertia
         )
-        self.offset, self.downhill = jnp.asarray(offset, float), jnp.asarray(downhill, float)
+        self.offset = jnp.asarray(offset, float)
+        self.downhill = jnp.asarray(downhill, float)
 
     def lagrangian_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         centre, rate = jax.jvp(lambda q: q[:2] + self.offset * _ahead(q[2]), (q,), (v,))
-        turning = self.inertia * v[2] ** 2 + self.steering_inertia * (v[4] ** 2 + 2 * v[2] * v[4])
+        turning = self.inertia * v[2] ** 2
+        # The front axle turns with the body and against it.
+        turning += self.steering_inertia * (v[4] ** 2 + 2 * v[2] * v[4])
         turning += self.wheel_inertia * v[3] ** 2
-        return (self.mass * jnp.dot(rate, rate) + turning) / 2 + self.mass * self.downhill * centre[0]
+        kinetic = (self.mass * jnp.dot(rate, rate) + turning) / 2
+        return kinetic + self.mass * self.downhill * centre[0]
 
     def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " c"]:
         return jnp.zeros(0, q.dtype)
@@ -259,8 +266,10 @@ class Car(AbstractRollingBody):
     @checked
     def basis(self, q: Float[Array, "5"]) -> Float[Array, "5 2"]:
         turn = self.radius * jnp.tan(q[4]) / self.wheelbase
-        drive = jnp.concatenate([self.radius * _ahead(q[2]), jnp.stack([turn, jnp.ones_like(turn), 0 * turn])])
-        return jnp.stack([drive, jnp.array([0.0, 0.0, 0.0, 0.0, 1.0], q.dtype)], 1)
+        angles = jnp.stack([turn, jnp.ones_like(turn), 0 * turn])
+        drive = jnp.concatenate([self.radius * _ahead(q[2]), angles])
+        steer = jnp.array([0.0, 0.0, 0.0, 0.0, 1.0], q.dtype)
+        return jnp.stack([drive, steer], 1)
 
 
 class Rolling(AbstractPfaffian, AbstractOnBodies):
@@ -304,7 +313,8 @@ class Rolling(AbstractPfaffian, AbstractOnBodies):
         radii = number("radii", radii, positive=True)
         if radii.shape not in ((), (count,)):
             raise ValueError(f"radii must be one number or one for each of {count} spheres, got shape {radii.shape}")
-        self.radii, self.turntable = jnp.broadcast_to(radii, (count,)), jnp.asarray(turntable, float)
+        self.radii = jnp.broadcast_to(radii, (count,))
+        self.turntable = jnp.asarray(turntable, float)
         self.size = 3 * count
 
     def rate(self, space: AbstractManifold, bodies: Poses, rates: Poses) -> Float[Array, " k"]:
@@ -315,10 +325,12 @@ class Rolling(AbstractPfaffian, AbstractOnBodies):
 
 
 def _positive(**given: Number) -> list[Scalar]:
+    """The numbers as arrays; ValueError, with their names, unless they are positive and finite."""
     return [number(name, value, positive=True) for name, value in given.items()]
 
 
 def _ahead(angle: Scalar) -> Float[Array, "2"]:
+    """The unit vector in the direction `angle`."""
     return jnp.stack([jnp.cos(angle), jnp.sin(angle)])
 
 

@@ -69,23 +69,29 @@ class QuasiVelocities(AbstractSystem):
             if basis.ndim != 2 or basis.shape[0] != q.size:
                 raise ValueError(f"basis must return E[n, m] with n = {q.size}, got shape {basis.shape}")
             return basis
-        a, unit = self._bounds(t, q), np.eye(q.size)
+        a = self._bounds(t, q)
+        unit = np.eye(q.size)
         free = unit[:, list(self.basis)]
         others = np.delete(unit, self.basis, axis=1)
-        return free - others @ jax.vmap(lambda b: solve(a @ others, b), 1, 1)(a @ free)
+        # The velocities of the other coordinates follow from those chosen: A(free + others x) = 0.
+        follow = jax.vmap(lambda b: solve(a @ others, b), 1, 1)(a @ free)
+        return free - others @ follow
 
     @checked
     def offset(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " n"]:
         """e(t, q): the admissible velocity of least norm; zero if the constraints are linear in v."""
         a = self._bounds(t, q)
-        return -a.T @ solve(a @ a.T, constraint_rate(self.system, t, q, jnp.zeros_like(q)))
+        at_rest = constraint_rate(self.system, t, q, jnp.zeros_like(q))
+        return -a.T @ solve(a @ a.T, at_rest)
 
     @checked
     def admissible(self, q: Numbers, u: Numbers, t: Number = 0.0) -> Array:
         """The velocities e + Eu, in the shape of q."""
         flat = jnp.asarray(q, float).reshape(-1)
         t = jnp.asarray(t, flat.dtype)
-        return (self.offset(t, flat) + self.directions(t, flat) @ jnp.asarray(u, flat.dtype)).reshape(np.shape(q))
+        u = jnp.asarray(u, flat.dtype)
+        v = self.offset(t, flat) + self.directions(t, flat) @ u
+        return v.reshape(np.shape(q))
 
     def _bounds(self, t: Number, q: Float[Array, " n"]) -> Float[Array, "c n"]:
         """The constraint matrix A(t, q)."""
@@ -94,7 +100,8 @@ class QuasiVelocities(AbstractSystem):
     def force(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"], lam: Float[Array, " c"]) -> Array:
         directions, change = jax.jvp(self.directions, (t, q), (jnp.ones_like(t), v))
         # The reactions drop out, since they do no work on the columns of E.
-        return directions.T @ self.system.force(t, q, v, lam) + change.T @ self.system.momentum(t, q, v)
+        applied = directions.T @ self.system.force(t, q, v, lam)
+        return applied + change.T @ self.system.momentum(t, q, v)
 
     def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Array:
         return self.directions(t, q).T @ self.system.momentum(t, q, v)
@@ -102,12 +109,14 @@ class QuasiVelocities(AbstractSystem):
     def velocity(
         self, t: Number, q: Float[Array, " n"], p: Array, v: Float[Array, " n"] | None = None
     ) -> Float[Array, " n"]:
-        directions, offset = self.directions(t, q), self.offset(t, q)
+        directions = self.directions(t, q)
+        offset = self.offset(t, q)
         if v is None:
-            return offset + directions @ root(
-                lambda u: self.momentum(t, q, offset + directions @ u), p, jnp.zeros_like(p)
-            )
-        v = offset + directions @ solve(directions.T @ directions, directions.T @ (v - offset))
+            u = root(lambda u: self.momentum(t, q, offset + directions @ u), p, jnp.zeros_like(p))
+            return offset + directions @ u
+        # The admissible velocity nearest to v, and from there one step of Newton's method.
+        nearest = solve(directions.T @ directions, directions.T @ (v - offset))
+        v = offset + directions @ nearest
         momentum, push = jax.linearize(lambda v: self.system.momentum(t, q, v), v)
         mass = directions.T @ jax.vmap(push, 1, 1)(directions)
         return v + directions @ solve(mass, p - directions.T @ momentum)
@@ -145,5 +154,6 @@ class QuasiVelocities(AbstractSystem):
 
 
 def _slip(system: QuasiVelocities, t: Number, q: Float[Array, " n"]) -> tuple[Float[Array, "n m"], Float[Array, "c m"]]:
+    """The basis E, and AE, by which it violates the constraints."""
     directions = system.directions(t, q)
     return directions, system._bounds(t, q) @ directions

@@ -1,6 +1,6 @@
 """The energy that a motion dissipates, and quasi-static motion, which has no inertia."""
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +13,9 @@ from geodyn._integrators.contract.lagrangian import AbstractFlatLagrangian, chec
 from geodyn._integrators.contract.system import AbstractLagrangianSystem
 from geodyn._integrators.integrate import integrate
 from geodyn._integrators.step.collocation import Problem
-from geodyn._integrators.step.methods import AbstractStepper, formulation_of, start
+from geodyn._integrators.step.methods import AbstractCollocation, AbstractStepper, formulation_of, start
 from geodyn._integrators.step.path import path
-from geodyn._integrators.trajectory import IntegrationError, Trajectory, compiled
+from geodyn._integrators.trajectory import Inputs, IntegrationError, Trajectory, compiled
 from geodyn._mechanics.dissipative.increment import slips_of
 from geodyn._mechanics.dissipative.incremental import IncrementalPotential
 from geodyn._mechanics.points.body import AbstractBody, strains
@@ -56,7 +56,8 @@ def dissipated(trajectory: Trajectory) -> Float[Array, " T"]:
     Source:
         Goldstein, *Classical Mechanics*, 1.5.
     """
-    system, inputs = trajectory.system, trajectory.inputs
+    system = trajectory.system
+    inputs = trajectory.inputs
     if not isinstance(system, AbstractLagrangianSystem) or inputs is None:
         raise ValueError(
             "dissipated needs the trajectory of a System or Lagrangian; one from a file gd.load(path, system)"
@@ -74,17 +75,29 @@ def dissipated(trajectory: Trajectory) -> Float[Array, " T"]:
 def _by_stages(trajectory: Trajectory) -> Float[Array, " T"]:
     """`dissipated` for collocation methods: repeats the integration to get the stages, and integrates <∂R/∂v, v> over
     each step by the quadrature of the tableau."""
-    system, method, inputs, h = trajectory.system, trajectory.method, trajectory.inputs, trajectory.step_size
-    q, v, p = (x[0].reshape(-1) for x in (trajectory.q, trajectory.v, trajectory.p))
+    # `dissipated` has looked at all three.
+    system = cast(AbstractLagrangianSystem, trajectory.system)
+    method = cast(AbstractCollocation, trajectory.method)
+    inputs = cast(Inputs, trajectory.inputs)
+    h = trajectory.step_size
+    q = trajectory.q[0].reshape(-1)
+    v = trajectory.v[0].reshape(-1)
+    p = trajectory.p[0].reshape(-1)
     state = start(system, method, inputs.t0, h, q, p, v)
     steps = path(system, inputs.t0, h, state, method=method, saves=inputs.steps, every=1)[1]
     formulation = formulation_of(method, system.count_constraints(q))
 
+    def powers(t: Array, q: Array, v: Array) -> Array:
+        return jax.vmap(lambda t, q, v: _power(system, t, q, v))(t, q, v)
+
     def during(k: Int[Array, ""], q: Float[Array, " n"], p: Array, w: Array) -> Scalar:
+        """The energy dissipated in the step k from (q, p), with the stage values w."""
         problem = Problem(system, inputs.t0 + h * k, h, q, p, method.tableau, formulation)
-        at = problem.times, problem.positions(w)
-        v = jax.vmap(problem.stage)(*at, w)[0]
-        return h * jnp.dot(jnp.asarray(method.tableau.b, h.dtype), jax.vmap(lambda *x: _power(system, *x))(*at, v))
+        times = problem.times
+        positions = problem.positions(w)
+        velocities = jax.vmap(problem.stage)(times, positions, w)[0]
+        weights = jnp.asarray(method.tableau.b, h.dtype)
+        return h * jnp.dot(weights, powers(times, positions, velocities))
 
     q_before = jnp.concatenate([q[None], steps.q[:-1]])
     p_before = jnp.concatenate([p[None], steps.p[:-1]])
@@ -94,22 +107,33 @@ def _by_stages(trajectory: Trajectory) -> Float[Array, " T"]:
 
 @compiled
 def _by_steps(trajectory: Trajectory) -> Float[Array, " T"]:
-    system, h, method = trajectory.system, trajectory.step_size, trajectory.method
+    """`dissipated` for steppers, from the saved states before and after each step."""
+    system = cast(AbstractLagrangianSystem, trajectory.system)  # `dissipated` has looked.
+    h = trajectory.step_size
+    method = trajectory.method
     part = method.theta if isinstance(method, IncrementalPotential) else 0.5
 
     def mean(x: Float[Array, "T ..."]) -> Float[Array, "_ _"]:
-        return (x[:-1] + part * jnp.diff(x, axis=0)).reshape(len(x) - 1, -1)
+        between = x[:-1] + part * jnp.diff(x, axis=0)
+        return between.reshape(len(x) - 1, -1)
 
     within = mean(trajectory.t)[:, 0], mean(trajectory.q), mean(trajectory.v)
-    amounts = h * jax.vmap(lambda *x: _power(system, *x))(*within)
+    amounts = h * jax.vmap(lambda t, q, v: _power(system, t, q, v))(*within)
     if not isinstance(system, AbstractBody) or system.is_smooth:
         return jnp.append(0, jnp.cumsum(amounts))
     flat = trajectory.q.reshape(len(trajectory.t), -1)
     k, most, strain = jax.vmap(lambda t, q: strains(system, t, q))(trajectory.t, flat)
-    slips = jax.vmap(lambda *x: jnp.concatenate([s.reshape(-1) for _, s in slips_of(system, *x)] or [k[0, :0]]))(
-        *within
-    )
-    forces, yielding = jnp.split(trajectory.multipliers[:, -slips.shape[1] - k.shape[1] :], [slips.shape[1]], axis=1)
+
+    def slip(t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " s"]:
+        rows = [slips.reshape(-1) for _, slips in slips_of(system, t, q, v)]
+        return jnp.concatenate(rows or [k[0, :0]])
+
+    slips = jax.vmap(slip)(*within)
+    # The multipliers are those of the constraints, then the forces of friction, then those of plastic springs.
+    frictional = slips.shape[1]
+    plastic = k.shape[1]
+    of_both = trajectory.multipliers[:, -frictional - plastic :]
+    forces, yielding = jnp.split(of_both, [frictional], axis=1)
     flow = jnp.diff(strain + yielding / k, axis=0)
     amounts = amounts - h * jnp.sum(forces[1:] * slips, axis=1) + jnp.sum(most[1:] * jnp.abs(flow), axis=1)
     return jnp.append(0, jnp.cumsum(amounts))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine.internals import is_constant
-from geodyn._foundations.typing import Array, Bool, Float, Number, Scalar
+from geodyn._foundations.typing import Array, Bool, Float, Scalar
 from geodyn._geometry.geodesics.geodesic import geodesic
 from geodyn._geometry.manifold.manifold import AbstractManifold, christoffel
 from geodyn._geometry.models.spaces import AbstractConstantCurvature
@@ -22,7 +22,7 @@ class KineticMetric(AbstractManifold):
     """The mass matrix ∂²L/∂v², the metric in which a system without forces moves along geodesics."""
 
     system: AbstractLagrangianSystem
-    t: Array
+    t: Scalar
     dim: int = eqx.field(static=True)
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
@@ -32,7 +32,7 @@ class KineticMetric(AbstractManifold):
 @singledispatch
 def exp_and_transport(
     system: AbstractLagrangianSystem,
-    t: Number,
+    t: Scalar,
     q: Float[Array, " n"],
     h: Scalar,
     u: Float[Array, " n"],
@@ -40,6 +40,7 @@ def exp_and_transport(
 ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """(exp_q(hu), v transported along the geodesic from q with velocity u); by default v is u."""
     space = KineticMetric(system=system, t=t, dim=q.size)
+    # In a constant metric geodesics are straight, and vectors stay as they are.
     if is_constant(space.metric, q):
         return q + h * u, u if v is None else v
     return _along(space, h, q, u, v)
@@ -48,14 +49,15 @@ def exp_and_transport(
 @exp_and_transport.register
 def _(
     system: System,
-    t: Number,
+    t: Scalar,
     q: Float[Array, " n"],
     h: Scalar,
     u: Float[Array, " n"],
     v: Float[Array, " n"] | None = None,
 ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-    points = [x.reshape(system.masses.size, system.space.dim) for x in ((q, u) if v is None else (q, u, v))]
-    q, v = jax.vmap(lambda *x: _along(system.space, h, *x))(*points)
+    given = (q, u) if v is None else (q, u, v)
+    points = [x.reshape(system.masses.size, system.space.dim) for x in given]
+    q, v = jax.vmap(lambda *point: _along(system.space, h, *point))(*points)
     return q.reshape(-1), v.reshape(-1)
 
 
@@ -94,19 +96,27 @@ def _flow(
     def rate(x: Float[Array, " n"], u: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         return (u, -jnp.einsum("kij,i,j", christoffel(space, x), u, u))
 
-    kutta, slopes = rk4(), []
+    kutta = rk4()
+    slopes = []
     for row in kutta.a:
-        slopes.append(rate(*_moved(h, row, (x, u), slopes)))
-    return _moved(h, kutta.b, (x, u), slopes)
+        stage = _advance(h, row, (x, u), slopes)
+        slopes.append(rate(*stage))
+    return _advance(h, kutta.b, (x, u), slopes)
 
 
-def _moved(
+def _advance(
     h: Scalar,
     weights: np.ndarray,
     start: tuple[Float[Array, " n"], Float[Array, " n"]],
     slopes: list[tuple[Array, Array]],
 ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """x + h Σ weight · slope, for both components of the state `start`."""
-    return tuple(
-        x + h * sum((w * s[i] for w, s in zip(weights, slopes) if w), jnp.zeros_like(x)) for i, x in enumerate(start)
-    )
+    x, u = start
+    x_slope = jnp.zeros_like(x)
+    u_slope = jnp.zeros_like(u)
+    # In the first stages there are fewer slopes than weights.
+    for weight, (dx, du) in zip(weights, slopes):
+        if weight:
+            x_slope = x_slope + weight * dx
+            u_slope = u_slope + weight * du
+    return x + h * x_slope, u + h * u_slope

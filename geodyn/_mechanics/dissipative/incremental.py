@@ -99,7 +99,7 @@ class IncrementalPotential(AbstractStepper):
         increment = Increment(system, t, h, q, p, lam, self.theta, self.inertia)
         still = without_derivatives(increment)
         # Unknowns and equations are divided by their scales, so that one tolerance fits all of them.
-        first, units, rows, r = still.scaled()
+        first, units, rows, r = still.scaling()
         tolerance = 2**8 * float(jnp.finfo(q.dtype).eps)
 
         def residual(w: Float[Array, " w"], increment: Increment) -> Float[Array, " w"]:

@@ -93,12 +93,18 @@ class SandBed(eqx.Module):
         return self._stress(jnp.asarray(tilt, dtype), jnp.asarray(intrusion, dtype))
 
     def _stress(self, tilt: Scalar, intrusion: Scalar) -> Float[Array, "2"]:
+        """`stress` of arrays: sums over cosines and sines of 2mβ + nγ, where m and n are the indices of a
+        coefficient, such as −1 and 1 of B−11."""
         a00, a10, b11, b01, b_11, c11, c01, c_11, d10 = self.coefficients
         twice = 2 * tilt
-        up = a00 + a10 * jnp.cos(twice) + b11 * jnp.sin(twice + intrusion)
-        up += b01 * jnp.sin(intrusion) + b_11 * jnp.sin(intrusion - twice)
-        back = c11 * jnp.cos(twice + intrusion) + c01 * jnp.cos(intrusion)
-        back += c_11 * jnp.cos(intrusion - twice) + d10 * jnp.sin(twice)
+        up = a00 + a10 * jnp.cos(twice)
+        up += b11 * jnp.sin(twice + intrusion)
+        up += b01 * jnp.sin(intrusion)
+        up += b_11 * jnp.sin(intrusion - twice)
+        back = c11 * jnp.cos(twice + intrusion)
+        back += c01 * jnp.cos(intrusion)
+        back += c_11 * jnp.cos(intrusion - twice)
+        back += d10 * jnp.sin(twice)
         return self.scale * jnp.stack([-back, up])
 
     def stress_on(self, direction: Row, velocity: Row) -> Float[Array, "2"]:
@@ -109,8 +115,9 @@ class SandBed(eqx.Module):
         # What moves to the left is the mirror image of what moves to the right.
         side = jnp.where(velocity[0] < 0, -1.0, 1.0)
         tilt = jnp.arctan2(side * direction[1], direction[0])
-        stress = self._stress(tilt, jnp.arctan2(-velocity[1], side * velocity[0]))
-        return stress * jnp.stack([side, jnp.ones_like(side)])
+        intrusion = jnp.arctan2(-velocity[1], side * velocity[0])
+        mirror = jnp.stack([side, jnp.ones_like(side)])
+        return self._stress(tilt, intrusion) * mirror
 
     def on_plate(self, start: Row, end: Row, start_velocity: Row, end_velocity: Row) -> PlateForce:
         """What the sand exerts on a straight plate, per width of it: integrated over the part below z = 0 by Gauss's
@@ -126,28 +133,49 @@ class SandBed(eqx.Module):
             `force` [2] and `torque`, about the origin and from x to z. Both are NaN if the whole plate is at rest,
             where any force below the yield is possible.
         """
-        ends = floats("start", start), floats("end", end)
-        rates = floats("start_velocity", start_velocity), floats("end_velocity", end_velocity)
-        for name, pair in zip(("start", "end", "start_velocity", "end_velocity"), (*ends, *rates), strict=True):
-            if jnp.shape(pair) != (2,):
-                raise ValueError(f"on_plate: {name} must be two numbers, (x, z), got shape {jnp.shape(pair)}.")
-        side = ends[1] - ends[0]
-        # Where the surface cuts the plate the depth is 0, so that it does not matter how this place moves.
-        level = jax.lax.stop_gradient(-ends[0][1] / jnp.where(side[1] == 0, 1.0, side[1]))
-        cut = jnp.where(side[1] == 0, jnp.where(ends[0][1] < 0, 0.0, 1.0), jnp.clip(level, 0.0, 1.0))
-        sinks = side[1] < 0
-        low = jnp.where(sinks | (side[1] == 0), cut, 0.0)
-        high = jnp.where(sinks | (side[1] == 0), 1.0, cut)
+        start = _pair("start", start)
+        end = _pair("end", end)
+        start_velocity = _pair("start_velocity", start_velocity)
+        end_velocity = _pair("end_velocity", end_velocity)
+        side = end - start
+        low, high = _below_the_surface(start, side)
         nodes = low + (high - low) * jnp.asarray((1 + GAUSS_NODES) / 2, side.dtype)
         weights = (high - low) * jnp.linalg.norm(side) * jnp.asarray(GAUSS_WEIGHTS / 2, side.dtype)
 
         def piece(s: Scalar, weight: Scalar) -> tuple[Float[Array, "2"], Scalar]:
-            place = ends[0] + s * side
-            velocity = rates[0] + s * (rates[1] - rates[0])
-            force = weight * jnp.maximum(-place[1], 0.0) * self._stress_on(side, velocity)
-            return force, place[0] * force[1] - place[1] * force[0]
+            """The force on a piece of the plate, and its torque."""
+            place = start + s * side
+            velocity = start_velocity + s * (end_velocity - start_velocity)
+            depth = jnp.maximum(-place[1], 0.0)
+            force = weight * depth * self._stress_on(side, velocity)
+            torque = place[0] * force[1] - place[1] * force[0]
+            return force, torque
 
         forces, torques = jax.vmap(piece)(nodes, weights)
-        moves = jnp.any(jnp.stack(rates) != 0)
+        moves = jnp.any(jnp.stack([start_velocity, end_velocity]) != 0)
         known = jnp.where(moves, 1.0, jnp.nan)
-        return PlateForce(known * jnp.sum(forces, axis=0), known * jnp.sum(torques))
+        force = known * jnp.sum(forces, axis=0)
+        torque = known * jnp.sum(torques)
+        return PlateForce(force, torque)
+
+
+def _pair(name: str, value: Row) -> Float[Array, "2"]:
+    """(x, z) as an array; else ValueError."""
+    pair = floats(name, value)
+    if jnp.shape(pair) != (2,):
+        raise ValueError(f"on_plate: {name} must be two numbers, (x, z), got shape {jnp.shape(pair)}.")
+    return pair
+
+
+def _below_the_surface(start: Float[Array, "2"], side: Float[Array, "2"]) -> tuple[Scalar, Scalar]:
+    """The part of a plate that is below z = 0, from s = 0 at its start to s = 1 at its end."""
+    is_level = side[1] == 0
+    # Where the surface cuts the plate the depth is 0, so that it does not matter how this place moves.
+    crossing = jax.lax.stop_gradient(-start[1] / jnp.where(is_level, 1.0, side[1]))
+    all_or_none = jnp.where(start[1] < 0, 0.0, 1.0)
+    cut = jnp.where(is_level, all_or_none, jnp.clip(crossing, 0.0, 1.0))
+    # A plate that sinks is below from the cut on, one that rises up to it.
+    sinks = side[1] < 0
+    low = jnp.where(sinks | is_level, cut, 0.0)
+    high = jnp.where(sinks | is_level, 1.0, cut)
+    return low, high

@@ -11,6 +11,7 @@ constraints together, w = x + s unknowns.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,14 @@ INNER = 12  # Steps of Newton's method in a turn.
 HALVINGS = 50  # Of the interval of a line search.
 RATIO = 2.0**20  # Of the r to that of the largest slips and impulses.
 SMALL = 2.0**-20  # Of the stiffest: what is added where a direction has no stiffness.
+
+
+class State(NamedTuple):
+    """The state of the search: the velocities and the impulses of constraints x = (v, hλ), and the impulses y of
+    friction."""
+
+    x: Float[Array, " x"]
+    y: Float[Array, " s"]
 
 
 def solution_nearby(increment: Increment, w: Float[Array, " w"], speed: Scalar) -> Float[Array, " w"]:
@@ -42,28 +51,28 @@ def solution_nearby(increment: Increment, w: Float[Array, " w"], speed: Scalar) 
         held = push(increment.friction(y + r * slips))[0]
         return jnp.append(rest + held, missed)
 
-    def newton(
-        _: Int[Array, ""], state: tuple[Float[Array, " x"], Float[Array, " s"]]
-    ) -> tuple[Float[Array, " x"], Float[Array, " s"]]:
+    def newton(_: Int[Array, ""], state: State) -> State:
         """(x, y) with x after a step of Newton's method, as long as the line search along the velocities finds best."""
         x, y = state
         matrix = jax.jacfwd(equations)(x, y)
-        soft = SMALL * (jnp.max(jnp.abs(matrix[:n, :n])) + r)
-        step = -solve(matrix + jnp.diag(jnp.where(is_velocity, soft, 0.0)), equations(x, y))
+        stiffest = jnp.max(jnp.abs(matrix[:n, :n])) + r
+        soft = jnp.where(is_velocity, SMALL * stiffest, 0.0)
+        step = -solve(matrix + jnp.diag(soft), equations(x, y))
         # The linearised equations give the multipliers, wherever the search along the velocities ends.
         along = jnp.where(is_velocity, step, 0.0)
         x = jnp.where(is_velocity, x, x + step)
-        part = _lowest(lambda part: jnp.dot(equations(x + part * along, y), along), x.dtype)
-        return x + part * along, y
 
-    def turn(
-        _: Int[Array, ""], state: tuple[Float[Array, " x"], Float[Array, " s"]]
-    ) -> tuple[Float[Array, " x"], Float[Array, " s"]]:
+        def slope(part: Scalar) -> Scalar:
+            return jnp.dot(equations(x + part * along, y), along)
+
+        return State(x + _lowest(slope, x.dtype) * along, y)
+
+    def turn(_: Int[Array, ""], state: State) -> State:
         """(x, y) after the minimisation over x, with the friction impulses y that follow from it."""
         x, y = jax.lax.fori_loop(0, INNER, newton, state)
-        return x, increment.friction(y + r * increment.slips(x[:n]))
+        return State(x, increment.friction(y + r * increment.slips(x[:n])))
 
-    begin = (jnp.append(v, multipliers), increment.friction(y))
+    begin = State(jnp.append(v, multipliers), increment.friction(y))
     x, y = jax.lax.fori_loop(0, OUTER, turn, begin)
     return jnp.concatenate([x, y + r * increment.slips(x[:n])])
 
@@ -75,7 +84,9 @@ def _lowest(slope: Callable[[Scalar], Scalar], dtype: np.dtype) -> Scalar:
         low, high = bracket
         middle = (low + high) / 2
         rises = slope(middle) > 0
-        return jnp.where(rises, low, middle), jnp.where(rises, middle, high)
+        low = jnp.where(rises, low, middle)
+        high = jnp.where(rises, middle, high)
+        return low, high
 
     none = jnp.zeros((), dtype)
     all_of_it = jnp.ones((), dtype)

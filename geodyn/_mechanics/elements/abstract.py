@@ -218,7 +218,7 @@ def curvature_of(space: AbstractManifold) -> int:
     return space.chart.curvature if isinstance(space, AbstractConstantCurvature) else 0
 
 
-def measured(
+def measure_each(
     measure: Callable, space: AbstractManifold, x: Float[Array, "N dim"], points: Indices
 ) -> Float[Array, " E"]:
     """`measure(space, x_i, x_j, …)` for every tuple of point indices: lengths of edges, areas of triangles, …"""
@@ -228,7 +228,7 @@ def measured(
 
 def distances(space: AbstractManifold, x: Float[Array, "N dim"], pairs: Indices, effort: Effort) -> Float[Array, " E"]:
     """The distances of pairs of points."""
-    return measured(lambda space, x, y: distance(space, x, y, nodes=effort), space, x, pairs)
+    return measure_each(lambda space, x, y: distance(space, x, y, nodes=effort), space, x, pairs)
 
 
 def path_effort(nodes: Count | None, tolerance: Number) -> Effort:

@@ -17,7 +17,7 @@ from geodyn._mechanics.elements.abstract import (
     AbstractPotential,
     Tuples,
     index_tuples,
-    measured,
+    measure_each,
     one_each,
 )
 from geodyn._mechanics.elements.simplices import NODES, squared_bend
@@ -61,7 +61,7 @@ class Area(AbstractPotential):
         self.nodes = static_count("nodes", nodes)
 
     def energy(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Scalar:
-        area = measured(partial(area_of, nodes=self.nodes), space, x, self.points)
+        area = measure_each(partial(area_of, nodes=self.nodes), space, x, self.points)
         excess = area - self.area.astype(x.dtype)
         return 0.5 * jnp.dot(self.stiffness.astype(x.dtype), excess**2)
 
@@ -101,7 +101,7 @@ class Volume(AbstractPotential):
         self.nodes = static_count("nodes", nodes)
 
     def energy(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Scalar:
-        volume = measured(partial(volume_of, nodes=self.nodes), space, x, self.points)
+        volume = measure_each(partial(volume_of, nodes=self.nodes), space, x, self.points)
         excess = volume - self.volume.astype(x.dtype)
         return 0.5 * jnp.dot(self.stiffness.astype(x.dtype), excess**2)
 
@@ -140,7 +140,7 @@ class Angle(AbstractPotential):
         self.angle = one_each("angle", angle, self.points, most=np.pi)
 
     def energy(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Scalar:
-        squares = measured(squared_bend, space, x, self.points)
+        squares = measure_each(squared_bend, space, x, self.points)
         # (β − β₀)² with β = π − θ, written so that it is smooth at β = 0 if β₀ = 0.
         rest = np.pi - self.angle.astype(x.dtype)
         bends = jax.vmap(safe_sqrt)(jnp.maximum(squares, 0))
@@ -193,7 +193,7 @@ class RigidArea(AbstractConstraint):
 
     def residual(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " E"]:
         _has_closed_form("RigidArea", space, "gd.Area(triangles, stiffness, area)")
-        return measured(area_of, space, x, self.points) - self.area.astype(x.dtype)
+        return measure_each(area_of, space, x, self.points) - self.area.astype(x.dtype)
 
 
 class RigidVolume(AbstractConstraint):
@@ -229,7 +229,7 @@ class RigidVolume(AbstractConstraint):
 
     def residual(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " E"]:
         _has_closed_form("RigidVolume", space, "gd.Volume(tetrahedra, stiffness, volume)")
-        return measured(volume_of, space, x, self.points) - self.volume.astype(x.dtype)
+        return measure_each(volume_of, space, x, self.points) - self.volume.astype(x.dtype)
 
 
 class RigidAngle(AbstractConstraint):
@@ -265,4 +265,4 @@ class RigidAngle(AbstractConstraint):
         self.size = len(self.points)
 
     def residual(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " E"]:
-        return measured(angle_at, space, x, self.points) - self.angle.astype(x.dtype)
+        return measure_each(angle_at, space, x, self.points) - self.angle.astype(x.dtype)

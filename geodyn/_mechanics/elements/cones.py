@@ -39,18 +39,24 @@ def content(
     corners = [last]
     for point in reversed(before):
         corners.append(nearest_image(space, corners[-1], point))
-    x = corners[0][None]
-    J = jnp.zeros((1, 0, corners[0].size), corners[0].dtype)
+    x = last[None]
+    # A point has no tangents yet: each cone adds one.
+    J = jnp.zeros((1, 0, last.size), last.dtype)
     for corner in corners[1:]:
         x, J = _cone(space, corner, x, J, nodes)
     density, size = jax.vmap(lambda x, J: _density(space.metric(x), J))(x, J)
     order = len(corners) - 1
     cube = (nodes,) * order
     modes = _modes(density.reshape(cube), nodes)
-    scale = _modes(size.reshape(cube), nodes)
-    highest = [jnp.max(jnp.abs(jnp.moveaxis(modes, axis, 0)[-2:])) for axis in range(order)]
-    mean = modes[(0,) * order]
-    unresolved = jnp.max(jnp.stack(highest)) > jnp.finfo(mean.dtype).eps ** 0.5 * scale[(0,) * order]
+    modes_of_size = _modes(size.reshape(cube), nodes)
+    lowest = (0,) * order
+    highest = []
+    for axis in range(order):
+        last_two = jnp.moveaxis(modes, axis, 0)[-2:]
+        highest.append(jnp.max(jnp.abs(last_two)))
+    mean = modes[lowest]
+    bound = jnp.finfo(mean.dtype).eps ** 0.5 * modes_of_size[lowest]
+    unresolved = jnp.max(jnp.stack(highest)) > bound
     return mean, ~unresolved & jnp.isfinite(mean)
 
 
@@ -64,25 +70,32 @@ def _cone(
 
     def one(x: Float[Array, " n"], J: Float[Array, "k n"]) -> tuple[Float[Array, "Q n"], Float[Array, "Q l n"]]:
         u, push = jax.linearize(lambda x: short_path(space, apex, x, path_nodes), x)
-        weights = jnp.asarray(at, x.dtype)
-        slopes = jnp.asarray(rate, x.dtype)
-        tangents = [slopes @ u, *(weights @ push(J[k]) for k in range(len(J)))]
-        return apex[None] + weights @ u, jnp.stack(tangents, axis=1)
+        to_displacements = jnp.asarray(at, x.dtype)
+        to_velocities = jnp.asarray(rate, x.dtype)
+        # Along the geodesic, and across to the neighbouring ones.
+        tangents = [to_velocities @ u]
+        for k in range(len(J)):
+            tangents.append(to_displacements @ push(J[k]))
+        return apex[None] + to_displacements @ u, jnp.stack(tangents, axis=1)
 
-    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), jax.vmap(one)(x, J))
+    places, tangents = jax.vmap(one)(x, J)
+    return places.reshape(-1, *places.shape[2:]), tangents.reshape(-1, *tangents.shape[2:])
 
 
 @functools.cache
 def _along_path(nodes: int, path_nodes: int) -> tuple[Float[np.ndarray, "a b"], Float[np.ndarray, "a b"]]:
     """Two matrices [nodes, path_nodes] that act on the velocities of a path at its own `path_nodes` Gauss nodes: they
     give the displacements from its start at the `nodes` Gauss nodes of the quadrature, and the velocities there."""
-    _, _, b, P = gauss(path_nodes)
-    z = 2 * gauss(nodes)[0] - 1
+    rule = gauss(path_nodes)
+    z = 2 * gauss(nodes).nodes - 1
     k = np.arange(path_nodes)
-    L = np.polynomial.legendre.legvander(z, path_nodes)
-    integrals = np.concatenate([1 + z[:, None], (L[:, 2:] - L[:, :-2]) / (2 * k[1:] + 1)], axis=1) / 2
-    modes = (P * b[:, None]).T * np.sqrt(2 * k + 1)[:, None]
-    return integrals @ modes, L[:, :-1] @ modes
+    # From values at the nodes to coefficients of the Legendre polynomials P_k, whose mean squares are 1 / (2 k + 1).
+    modes = (rule.polynomials * rule.weights[:, None]).T * np.sqrt(2 * k + 1)[:, None]
+    polynomials = np.polynomial.legendre.legvander(z, path_nodes)
+    # Their integrals over time: (2 k + 1) ∫ P_k dz = P_(k + 1) − P_(k − 1), and ∫ P_0 dz = 1 + z, with dz = 2 dt.
+    differences = polynomials[:, 2:] - polynomials[:, :-2]
+    integrals = np.concatenate([1 + z[:, None], differences / (2 * k[1:] + 1)], axis=1) / 2
+    return integrals @ modes, polynomials[:, :-1] @ modes
 
 
 def _density(g: Float[Array, "n n"], J: Float[Array, "k n"]) -> tuple[Scalar, Scalar]:
@@ -90,14 +103,15 @@ def _density(g: Float[Array, "n n"], J: Float[Array, "k n"]) -> tuple[Scalar, Sc
     gram = J @ g @ J.T
     size = safe_sqrt(jnp.prod(jnp.diag(gram)))
     square: Scalar = jnp.linalg.det(gram)
-    square = jnp.where(square <= ROUNDING * jnp.finfo(g.dtype).eps * size**2, 0, square)
+    noise = ROUNDING * jnp.finfo(g.dtype).eps * size**2
+    square = jnp.where(square <= noise, 0, square)
     return safe_sqrt(square), size
 
 
 def _modes(a: Float[Array, "..."], nodes: int) -> Float[Array, "..."]:
     """Legendre coefficients, in every axis, of a function given at Gauss' nodes of a cube; the first is the mean."""
-    _, _, b, P = gauss(nodes)
-    matrix = jnp.asarray((P * b[:, None]).T, a.dtype)
+    rule = gauss(nodes)
+    matrix = jnp.asarray((rule.polynomials * rule.weights[:, None]).T, a.dtype)
     for axis in range(a.ndim):
         a = jnp.moveaxis(jnp.tensordot(matrix, a, (1, axis)), 0, axis)
     return a

@@ -348,7 +348,12 @@ def sizes(contacts: list[AbstractContact], space: AbstractManifold, seen: list) 
     def size(e: AbstractContact, x: Seen) -> int:
         return jax.eval_shape(lambda x: gaps(e, jnp.zeros(()), space, x), x).size
 
-    return [len(e.pairs_of(x)) if isinstance(e, Contact) else size(e, x) for e, x in zip(contacts, seen, strict=True)]
+    found = []
+    for contact, x in zip(contacts, seen, strict=True):
+        # Of many spheres all gaps would take long to trace, only to be counted.
+        count = len(contact.pairs_of(x)) if isinstance(contact, Contact) else size(contact, x)
+        found.append(count)
+    return found
 
 
 def gaps_of(
@@ -372,17 +377,16 @@ def slips_of(
 ) -> Float[Array, "c s"]:
     """The slip velocities [c, s] of several contacts, concatenated and padded with zeros to the largest s, or those
     numbered `which`."""
-    wide = [
-        jax.eval_shape(lambda x, v, e=e: slips(e, t, space, x, v), x, v).shape[1]
-        for e, x, v in zip(contacts, seen, rates)
-    ]
-    widest = max(wide, default=0)
+    widest = 0
+    for contact, x, v in zip(contacts, seen, rates, strict=True):
+        shape = jax.eval_shape(lambda x, v, contact=contact: slips(contact, t, space, x, v), x, v).shape
+        widest = max(widest, shape[1])
 
-    def widened(contact: AbstractContact, *args: Any) -> Float[Array, "c s"]:
+    def padded_slips(contact: AbstractContact, *args: Any) -> Float[Array, "c s"]:
         value = slips(contact, *args)
         return jnp.pad(value, ((0, 0), (0, widest - value.shape[1])))
 
-    return _in_a_row(widened, (widest,), contacts, t, space, list(zip(seen, rates, strict=True)), which)
+    return _in_a_row(padded_slips, (widest,), contacts, t, space, list(zip(seen, rates, strict=True)), which)
 
 
 def _in_a_row(
@@ -394,6 +398,7 @@ def _in_a_row(
     seen: list[tuple[Any, ...]],
     which: Int[Array, " K"] | None,
 ) -> Float[Array, "c ..."]:
+    """What is measured at the gaps of all contacts, an array of this shape at each, or at those numbered `which`."""
     sized = sizes(contacts, space, [x for x, *_ in seen])
     if which is None or which.size == sum(sized):
         each = [measure(e, t, space, *x) for e, x in zip(contacts, seen, strict=True)]
@@ -446,13 +451,19 @@ def frictions_of(
     which: Int[Array, " K"] | None = None,
 ) -> Float[Array, " c"]:
     """The coefficients of friction [c] of all gaps, or those numbered `which`."""
-    values = [0.0 if friction_of(e) is None else friction_of(e) for e in contacts]
+    values = []
+    for contact in contacts:
+        friction = friction_of(contact)
+        values.append(0.0 if friction is None else friction)
     return _one_per_gap(values, sizes(contacts, space, seen), dtype, which)
 
 
 def _one_per_gap(values: list, sized: list[int], dtype: np.dtype, which: Int[Array, " K"] | None) -> Float[Array, " c"]:
-    each = [jnp.broadcast_to(jnp.asarray(a, dtype), n) for a, n in zip(values, sized, strict=True)]
-    return pick(jnp.concatenate([jnp.zeros(0, dtype), *each]), which)
+    """The values of all contacts, one number or one for each gap, as one for each gap."""
+    each = [jnp.zeros(0, dtype)]
+    for value, size in zip(values, sized, strict=True):
+        each.append(jnp.broadcast_to(jnp.asarray(value, dtype), size))
+    return pick(jnp.concatenate(each), which)
 
 
 def neighbours_of(
@@ -472,7 +483,9 @@ def neighbours_of(
         near = nearest(gaps(contact, t, space, x), most) if listed else everything
         lists.append(Neighbours(start + near.which, near.room))
         start += size
-    return Neighbours(jnp.concatenate([a.which for a in lists]), jnp.min(jnp.stack([a.room for a in lists])))
+    which = jnp.concatenate([each.which for each in lists])
+    room = jnp.min(jnp.stack([each.room for each in lists]))
+    return Neighbours(which, room)
 
 
 def is_elastic(restitution: Each) -> bool:

@@ -29,7 +29,8 @@ def tangential(
     axis = jnp.asarray(np.arange(x.size) == 0, x.dtype)
     mirror = normal + jnp.where(normal[0] < 0, -size, size) * axis
     w = lower.T @ u
-    return size * (w - mirror * (2 * jnp.dot(mirror, w) / jnp.sum(mirror**2)))[1:]
+    reflected = w - mirror * (2 * jnp.dot(mirror, w) / jnp.sum(mirror**2))
+    return size * reflected[1:]
 
 
 def transport(
@@ -38,7 +39,12 @@ def transport(
     """The vector u at x, transported along the geodesic to y: minus its image under the geodesic reflection in the
     midpoint (pole ladder: Lorenzi & Pennec, J. Math. Imaging Vis. 50 (2014) 5). Exact in symmetric spaces."""
     middle = jax.lax.stop_gradient(exp(space, x, log(space, x, y) / 2))
-    return -jax.jvp(lambda x: exp(space, middle, -log(space, middle, x)), (x,), (u,))[1]
+
+    def reflect(x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return exp(space, middle, -log(space, middle, x))
+
+    _, image = jax.jvp(reflect, (x,), (u,))
+    return -image
 
 
 def slip_of_pair(
@@ -102,6 +108,9 @@ def painleve_number(
     q = jnp.asarray(q, float).reshape(-1)
     v = jnp.asarray(v, float).reshape(-1)
     t = jnp.asarray(t, q.dtype)
-    at = frame(system, jnp.arange(system.contacts.gap(t, q).size), t, q, system.momentum(t, q, v))
+    every = jnp.arange(system.contacts.gap(t, q).size)
+    at = frame(system, every, t, q, system.momentum(t, q, v))
+    # How the impulses of a contact change its own rates: G_nt/G_nn, times μ.
     own = jnp.einsum("kikj->kij", at.matrix)
-    return at.friction * jnp.sqrt(jnp.sum(own[:, 0, 1:] ** 2, axis=1)) / own[:, 0, 0]
+    coupling = jnp.sqrt(jnp.sum(own[:, 0, 1:] ** 2, axis=1))
+    return at.friction * coupling / own[:, 0, 0]

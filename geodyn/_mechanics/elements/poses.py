@@ -23,7 +23,11 @@ class Poses(NamedTuple):
 
     def angular_velocity(self, rates: "Poses") -> Float[Array, "B 3"]:
         """ω in body coordinates, for the time derivatives `rates` of these poses."""
-        return jax.vmap(lambda a, b: SO3().vee(a.T @ b))(self.rotation, rates.rotation)
+
+        def turning(R: Float[Array, "3 3"], rate: Float[Array, "3 3"]) -> Float[Array, " 3"]:
+            return SO3().vee(R.T @ rate)
+
+        return jax.vmap(turning)(self.rotation, rates.rotation)
 
 
 class AbstractOnBodies(eqx.Module):
@@ -53,17 +57,25 @@ class AbstractOnBodies(eqx.Module):
 
 def left_product(q: Float[Array, " 4"]) -> Float[Array, "4 4"]:
     """The matrix of b ↦ q b, the product of quaternions (w, x, y, z)."""
-    w, x, y, z = (q[i] for i in range(4))
-    rows = [w, -x, -y, -z], [x, w, -z, y], [y, z, w, -x], [z, -y, x, w]
-    return jnp.stack([jnp.stack(row) for row in rows])
+    w, x, y, z = q[0], q[1], q[2], q[3]
+    return jnp.stack(
+        [
+            jnp.stack([w, -x, -y, -z]),
+            jnp.stack([x, w, -z, y]),
+            jnp.stack([y, z, w, -x]),
+            jnp.stack([z, -y, x, w]),
+        ]
+    )
 
 
 def rotation(q: Float[Array, " 4"]) -> Float[Array, "3 3"]:
     """R(q), orthogonal to rounding for any length of q."""
     turn = SO3().hat(q[1:])
-    return jnp.eye(3, dtype=q.dtype) + 2 / jnp.dot(q, q) * (q[0] * turn + turn @ turn)
+    identity = jnp.eye(3, dtype=q.dtype)
+    return identity + 2 / jnp.dot(q, q) * (q[0] * turn + turn @ turn)
 
 
 def spin(q: Float[Array, " 4"], v: Float[Array, " 4"]) -> Float[Array, " 4"]:
     """2 q⁻¹v for v = q': twice the rate of log |q|, then the angular velocity ω [3] in body coordinates."""
-    return 2 * left_product(q).T @ v / jnp.dot(q, q)
+    product = 2 * left_product(q).T @ v
+    return product / jnp.dot(q, q)

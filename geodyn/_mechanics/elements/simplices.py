@@ -147,8 +147,10 @@ def _volume(space: AbstractConstantCurvature, points: list[Point]) -> Scalar:
     curvature = curvature_of(space)
     half = 2 * _squared_half_chords(space, points)
     # Gram matrix of the vectors T of x, y, z: that of the edges from w, minus the products of their parts along X_w.
-    gram = (jnp.asarray(GRAM, half.dtype) @ half).reshape(3, 3) - curvature * jnp.outer(half[:3], half[:3])
-    determinant = safe_sqrt(jnp.maximum(jnp.dot(gram[0], jnp.cross(gram[1], gram[2])), 0))
+    of_edges = (jnp.asarray(GRAM, half.dtype) @ half).reshape(3, 3)
+    gram = of_edges - curvature * jnp.outer(half[:3], half[:3])
+    square = jnp.dot(gram[0], jnp.cross(gram[1], gram[2]))
+    determinant = safe_sqrt(jnp.maximum(square, 0))
     if curvature == 0:
         return determinant / 6
     weights, corners = _face(half)
@@ -160,16 +162,20 @@ def _volume(space: AbstractConstantCurvature, points: list[Point]) -> Scalar:
     squares = jnp.sum(corners**2, axis=1) + 2 * jnp.sum(products * edges[None], axis=1)
     across = jnp.sum((corners @ gram) * corners, axis=1)
     components = jnp.sum(corners * along[None], axis=1)
-    cone = jax.vmap(lambda *at: _cone(curvature, *at))(across, components, squares)
-    return determinant * jnp.dot(weights, cone)
+    cones = jax.vmap(lambda across, along, square: _cone(curvature, across, along, square))
+    integrand = cones(across, components, squares)
+    return determinant * jnp.dot(weights, integrand)
 
 
 def _face(half: Float[Array, "6"]) -> tuple[Float[Array, " Q"], Float[Array, "Q 3"]]:
     """Quadrature weights [Q] and nodes λ [Q, 3] on a triangle, in projective coordinates, for half the squared chords
     of the edges. The nodes come from a square, with coordinates ½ (1 + tanh ms / tanh m) of Gauss' nodes s. For long
     edges m is large and the nodes crowd near the corners, where the integrand changes fast."""
-    s, b = (jnp.asarray(x, half.dtype) for x in np.polynomial.legendre.leggauss(FACE_NODES))
-    longest = jax.lax.stop_gradient(jnp.max(2 * jnp.arcsinh(jnp.sqrt(half / 2))))
+    nodes, weights = np.polynomial.legendre.leggauss(FACE_NODES)
+    s = jnp.asarray(nodes, half.dtype)
+    b = jnp.asarray(weights, half.dtype)
+    lengths = 2 * jnp.arcsinh(jnp.sqrt(half / 2))
+    longest = jax.lax.stop_gradient(jnp.max(lengths))
     m = jnp.maximum(LONG * longest, 0.01)
 
     def coordinate(sign: int) -> Float[Array, " N"]:
@@ -199,13 +205,18 @@ def _cone(curvature: int, across: Scalar, along: Scalar, square: Scalar) -> Scal
     near = (along > 0) & (across < 0.1 * along**2)
     ratio = jnp.where(near, across, 0) / jnp.where(near, along, 1.0) ** 2
     series = 0.0
+    # By Horner's rule.
     for k in reversed(range(18)):
-        series = series * ratio + (-curvature) ** k * (k + 1) / (2 * k + 3)
+        coefficient = (-curvature) ** k * (k + 1) / (2 * k + 3)
+        series = series * ratio + coefficient
     # Where the series is used, the closed form gets numbers at which it and its derivative are finite.
     T = jnp.sqrt(jnp.where(near, 1.0, across))
     c = jnp.where(near, 2.0, along)
     square = jnp.where(near, 5.0, square)
-    r = jnp.arctan2(T, c) if curvature > 0 else jnp.arcsinh(T / jnp.sqrt(square))
+    if curvature > 0:
+        r = jnp.arctan2(T, c)
+    else:
+        r = jnp.arcsinh(T / jnp.sqrt(square))
     by_series = series / jnp.where(near, along, 1.0) ** 3
     closed = curvature * (r - T * c / square) / (2 * T**3)
     return jnp.where(near, by_series, closed)

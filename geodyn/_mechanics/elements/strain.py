@@ -115,10 +115,10 @@ def _strain(
         now = _gram(space, after[corners], nodes)
         root = cholesky(was)
 
-        def reduced(columns: Float[Array, "k k"]) -> Float[Array, "k k"]:
+        def undo_root(columns: Float[Array, "k k"]) -> Float[Array, "k k"]:
             return jax.vmap(lambda column: solve(root, column), -1, -1)(columns)
 
-        return (reduced(reduced(now).T) - jnp.eye(len(was), dtype=was.dtype)) / 2
+        return (undo_root(undo_root(now).T) - jnp.eye(len(was), dtype=was.dtype)) / 2
 
     return jax.vmap(of_one)(jnp.asarray(cells))
 

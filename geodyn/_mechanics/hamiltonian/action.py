@@ -5,17 +5,19 @@ Source: Marsden & West, *Acta Numerica* 10 (2001) 2.6; Hairer, Lubich & Wanner, 
 
 import functools
 from collections.abc import Callable
-from typing import cast
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.polynomial import legendre
 
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Number, Numbers, PyTree, Scalar, Stages
 from geodyn._integrators.contract.system import AbstractLagrangianSystem, AbstractSystem
 from geodyn._integrators.contract.tableau import gauss
-from geodyn._mechanics.hamiltonian.hamiltonian import Hamiltonian, check_conservative, legendre
+from geodyn._mechanics.hamiltonian.hamiltonian import Hamiltonian, check_conservative
+from geodyn._mechanics.hamiltonian.hamiltonian import legendre as legendre_transform
 
 
 @checked
@@ -52,61 +54,90 @@ def discrete_action(
         Marsden & West, *Acta Numerica* 10 (2001) 2.6; Hairer, Lubich & Wanner, *Geometric Numerical Integration*
         (2006), VI.6.2.
     """
-    lagrangian, path = conservative(system), jnp.asarray(path, float)
-    if path.shape[0] < 2 or (path.shape[0] - 1) % stages:
-        raise ValueError(f"path must have K · stages + 1 nodes with stages={stages}, got {path.shape[0]}")
-    flat, steps = path.reshape(path.shape[0], -1), (path.shape[0] - 1) // stages
-    t0, t1 = jnp.asarray(t0, path.dtype), jnp.asarray(t1, path.dtype)
-    return jnp.sum(actions(lagrangian.lagrangian_at, flat[0], flat[1:].reshape(steps, stages, -1), t0, t1))
+    lagrangian = conservative(system).lagrangian_at
+    path = jnp.asarray(path, float)
+    count = path.shape[0]
+    if count < 2 or (count - 1) % stages:
+        raise ValueError(f"path must have K · stages + 1 nodes with stages={stages}, got {count}")
+    steps = (count - 1) // stages
+    nodes = path.reshape(count, -1)
+    of_each_interval = nodes[1:].reshape(steps, stages, -1)
+    start_time = jnp.asarray(t0, path.dtype)
+    end_time = jnp.asarray(t1, path.dtype)
+    return jnp.sum(actions(lagrangian, nodes[0], of_each_interval, start_time, end_time))
 
 
 def conservative(system: AbstractSystem) -> AbstractLagrangianSystem:
     """The system as a Lagrangian system without constraints and dissipation; else ValueError. A `Hamiltonian` is
     Legendre-transformed."""
-    system = legendre(system) if isinstance(system, Hamiltonian) else system
+    if isinstance(system, Hamiltonian):
+        system = legendre_transform(system)
     check_conservative(system)
     return cast(AbstractLagrangianSystem, system)
 
 
 def fractions(steps: int, stages: int) -> np.ndarray:
     """The times of all nodes, as fractions of the whole interval of time."""
-    inner = (np.arange(steps)[:, None] + _basis(stages)[0][None, 1:]) / steps
+    starts = np.arange(steps)[:, None]
+    within = _basis(stages).points[None, 1:]
+    inner = (starts + within) / steps
     return np.concatenate([[0.0], inner.reshape(-1)])
 
 
-@functools.cache
-def _basis(stages: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+class Basis(NamedTuple):
     """Lobatto's points on [0, 1], and the values and the derivatives of their Lagrange polynomials at Gauss's nodes,
     both [node, point]."""
-    inner = np.polynomial.legendre.Legendre.basis(stages).deriv().roots().real
-    points = (np.concatenate([[-1.0], np.sort(inner), [1.0]]) + 1) / 2
-    legendre = np.polynomial.legendre
-    coefficients = np.linalg.inv(legendre.legvander(2 * points - 1, stages))
+
+    points: Float[np.ndarray, " S"]
+    values: Float[np.ndarray, "s S"]
+    slopes: Float[np.ndarray, "s S"]
+
+
+@functools.cache
+def _basis(stages: int) -> Basis:
+    # Lobatto's inner points are where the derivative of the Legendre polynomial vanishes.
+    inner = legendre.Legendre.basis(stages).deriv().roots().real
+    points = np.concatenate([[-1.0], np.sort(inner), [1.0]])
+    # From [0, 1], where times are fractions of an interval, to [−1, 1], where the polynomials are defined, and back.
+    points = (points + 1) / 2
     at = 2 * np.asarray(gauss(stages).c) - 1
-    slopes = np.stack([legendre.legval(at, legendre.legder(row)) for row in np.eye(stages + 1)], axis=1)
-    return points, legendre.legvander(at, stages) @ coefficients, 2 * slopes @ coefficients
+    # The coefficients of the Lagrange polynomials in Legendre's.
+    coefficients = np.linalg.inv(legendre.legvander(2 * points - 1, stages))
+    slopes = []
+    for unit in np.eye(stages + 1):
+        slopes.append(legendre.legval(at, legendre.legder(unit)))
+    values = legendre.legvander(at, stages)
+    return Basis(points, values @ coefficients, 2 * np.stack(slopes, axis=1) @ coefficients)
 
 
 def interval_action(lagrangian: Callable, nodes: Float[Array, "S n"], t: Scalar, h: Scalar) -> Scalar:
     """∫ L dt over one interval of length h from time t, along the polynomial through nodes[s + 1, n]."""
     stages = nodes.shape[0] - 1
-    (values, slopes), tableau = (jnp.asarray(x, nodes.dtype) for x in _basis(stages)[1:]), gauss(stages)
-    times, weights = t + h * jnp.asarray(tableau.c, nodes.dtype), jnp.asarray(tableau.b, nodes.dtype)
-    return h * weights @ jax.vmap(lagrangian)(times, values @ nodes, slopes @ nodes / h)
+    basis = _basis(stages)
+    tableau = gauss(stages)
+    values = jnp.asarray(basis.values, nodes.dtype)
+    slopes = jnp.asarray(basis.slopes, nodes.dtype)
+    times = t + h * jnp.asarray(tableau.c, nodes.dtype)
+    weights = jnp.asarray(tableau.b, nodes.dtype)
+    positions = values @ nodes
+    velocities = slopes @ nodes / h
+    return h * weights @ jax.vmap(lagrangian)(times, positions, velocities)
 
 
 def _intervals(q0: Float[Array, " n"], z: Float[Array, "K s n"]) -> Float[Array, "K S n"]:
     """The nodes of every interval [K, s + 1, n], from z[K, s, n], its nodes without the first, and the start q0."""
-    left = jnp.concatenate([q0[None], z[:-1, -1]])
-    return jnp.concatenate([left[:, None], z], axis=1)
+    # The first node of an interval is the last one of the interval before.
+    first = jnp.concatenate([q0[None], z[:-1, -1]])
+    return jnp.concatenate([first[:, None], z], axis=1)
 
 
 def of_intervals(
     function: Callable, q0: Float[Array, " n"], z: Float[Array, "K s n"], t0: Scalar, t1: Scalar
 ) -> PyTree:
     """function(nodes, t, h) for every interval."""
-    h = (t1 - t0) / z.shape[0]
-    starts = t0 + h * jnp.arange(z.shape[0], dtype=z.dtype)
+    steps = z.shape[0]
+    h = (t1 - t0) / steps
+    starts = t0 + h * jnp.arange(steps, dtype=z.dtype)
     return jax.vmap(lambda nodes, t: function(nodes, t, h))(_intervals(q0, z), starts)
 
 
@@ -114,4 +145,8 @@ def actions(
     lagrangian: Callable, q0: Float[Array, " n"], z: Float[Array, "K s n"], t0: Scalar, t1: Scalar
 ) -> Float[Array, " K"]:
     """∫ L dt over every interval."""
-    return of_intervals(lambda *at: interval_action(lagrangian, *at), q0, z, t0, t1)
+
+    def action(nodes: Float[Array, "S n"], t: Scalar, h: Scalar) -> Scalar:
+        return interval_action(lagrangian, nodes, t, h)
+
+    return of_intervals(action, q0, z, t0, t1)

@@ -132,10 +132,12 @@ def least_action_path(
         Marsden & West, *Acta Numerica* 10 (2001) 2.6.
     """
     lagrangian = conservative(system)
-    q0, q1 = (floats(*q) for q in (("q0", q0), ("q1", q1)))
+    q0 = floats("q0", q0)
+    q1 = floats("q1", q1)
     if q1.shape != q0.shape:
         raise ValueError(f"q1 must have the shape of q0, {q0.shape}; got {q1.shape}")
-    steps, stages = static_count("steps", steps), static_count("stages", stages)
+    steps = static_count("steps", steps)
+    stages = static_count("stages", stages)
     shape = (steps * stages + 1, *q0.shape)
     if guess is None:
         fraction = fractions(steps, stages).reshape(-1, *[1] * q0.ndim)
@@ -143,8 +145,9 @@ def least_action_path(
     guess = jnp.asarray(guess, float)
     if guess.shape != shape:
         raise ValueError(f"guess must have shape {shape} (steps · stages + 1 nodes), got {guess.shape}")
-    times = (jnp.asarray(t, q0.dtype) for t in (t0, t1))
-    path = _stationary(lagrangian, q0, q1, *times, guess, steps=steps, stages=stages)
+    start_time = jnp.asarray(t0, q0.dtype)
+    end_time = jnp.asarray(t1, q0.dtype)
+    path = _stationary(lagrangian, q0, q1, start_time, end_time, guess, steps=steps, stages=stages)
     if not isinstance(path.q, Tracer):
         _check_found(path)
     return path
@@ -173,7 +176,9 @@ def _slope(
 
 def _held(z: Float[Array, "K s n"]) -> Bool[Array, "K s n"]:
     """The mask of the fixed node: True at the last node of the last interval."""
-    last = (np.arange(z.shape[0])[:, None] == z.shape[0] - 1) & (np.arange(z.shape[1])[None, :] == z.shape[1] - 1)
+    intervals, stages, _ = z.shape
+    last = np.zeros((intervals, stages), bool)
+    last[-1, -1] = True
     return jnp.broadcast_to(last[:, :, None], z.shape)
 
 
@@ -182,29 +187,39 @@ def _hessian(
 ) -> Float[Array, "K 3 B B"]:
     """∂²S/∂z² as a block-tridiagonal matrix, with one row of blocks for each interval: the blocks to the left of the
     diagonal, on it, and to the right of it."""
-    size, n = z.shape[1] * z.shape[2], z.shape[2]
-    local = of_intervals(jax.hessian(lambda *at: interval_action(lagrangian, *at)), q0, z, t0, t1).reshape(
-        -1, size + n, size + n
-    )
+    n = z.shape[2]
+    size = z.shape[1] * n
+
+    def action(nodes: Float[Array, "S n"], t: Scalar, h: Scalar) -> Scalar:
+        return interval_action(lagrangian, nodes, t, h)
+
+    local = of_intervals(jax.hessian(action), q0, z, t0, t1).reshape(-1, size + n, size + n)
     # Each Hessian on the unknowns of the interval before, whose last node is the first of this one, and of this one.
     pair = jnp.pad(local, ((0, 1), (size - n, 0), (size - n, 0)))
-    here, after = pair[:-1], pair[1:]
-    blocks = [here[:, size:, :size], here[:, size:, size:] + after[:, :size, :size], after[:, :size, size:]]
+    here = pair[:-1]
+    after = pair[1:]
+    left = here[:, size:, :size]
+    middle = here[:, size:, size:] + after[:, :size, :size]
+    right = after[:, :size, size:]
     # The fixed node is decoupled: its rows become those of the identity, scaled to the size of the other blocks.
     held = _held(z).reshape(-1, size)
-    free, scale = jnp.where(held, 0, jnp.ones_like(z[0, 0, 0])), jnp.max(jnp.abs(blocks[1]))
-    columns = [jnp.roll(free, 1, axis=0), free, jnp.roll(free, -1, axis=0)]
-    blocks = [free[:, :, None] * block * column[:, None, :] for block, column in zip(blocks, columns, strict=True)]
-    blocks[1] = blocks[1] + scale * jnp.eye(size, dtype=z.dtype)[None] * (1 - free)[:, None, :]
-    return jnp.stack(blocks, axis=1)
+    free = jnp.where(held, 0, jnp.ones_like(z[0, 0, 0]))
+    scale = jnp.max(jnp.abs(middle))
+    identity = jnp.eye(size, dtype=z.dtype)[None] * (1 - free)[:, None, :]
+    left = free[:, :, None] * left * jnp.roll(free, 1, axis=0)[:, None, :]
+    middle = free[:, :, None] * middle * free[:, None, :] + scale * identity
+    right = free[:, :, None] * right * jnp.roll(free, -1, axis=0)[:, None, :]
+    return jnp.stack([left, middle, right], axis=1)
 
 
 def _form(z: Float[Array, "K s n"]) -> Banded:
-    size = z.shape[1] * z.shape[2]
-    return Banded(np.arange(z.shape[0] * size).reshape(-1, size), z.size)
+    """The form of the second derivative: one block for each interval."""
+    columns = np.arange(z.size).reshape(z.shape[0], -1)
+    return Banded(columns, z.size)
 
 
 def _solve_blocks(factors: Float[Array, "K 3 B B"], r: Float[Array, "K s n"]) -> Float[Array, "K s n"]:
+    """The nodes whose image under the matrix of these factors is r."""
     return _form(r).solved(factors, r.reshape(-1)).reshape(r.shape)
 
 
@@ -241,7 +256,8 @@ def _nodes(
 
 @_nodes.def_jvp
 def _(primals: tuple, tangents: tuple) -> tuple[Float[Array, "K s n"], Float[Array, "K s n"]]:
-    z, (lagrangian, q0, _, t0, t1) = _nodes(*primals), primals
+    z = _nodes(*primals)
+    lagrangian, q0, _, t0, t1 = primals
     # The fixed node is taken from the guess, so that its tangent is that of the guess.
     held = jnp.zeros_like(z) if tangents[2] is None else jnp.where(_held(z), tangents[2], 0)
 
@@ -250,7 +266,9 @@ def _(primals: tuple, tangents: tuple) -> tuple[Float[Array, "K s n"], Float[Arr
     ) -> Float[Array, "K s n"]:
         return _slope(lagrangian, q0, z, t0, t1)
 
-    _, moved = change_of(slope, (lagrangian, q0, z, t0, t1), (*tangents[:2], held, *tangents[3:]))
+    around = (lagrangian, q0, z, t0, t1)
+    changes = (*tangents[:2], held, *tangents[3:])
+    _, moved = change_of(slope, around, changes)
     push = jax.linearize(lambda z: _slope(lagrangian, q0, z, t0, t1), z)[1]
 
     def hessian(dz: Float[Array, "K s n"]) -> Float[Array, "K s n"]:
@@ -276,30 +294,43 @@ def _stationary(
     steps: int,
     stages: int,
 ) -> ActionPath:
+    """The path near `guess`; NaN where none was found."""
     flat = guess.reshape(guess.shape[0], -1).at[-1].set(q1.reshape(-1))
-    start, z = q0.reshape(-1), flat[1:].reshape(steps, stages, -1)
+    start = q0.reshape(-1)
+    z = flat[1:].reshape(steps, stages, -1)
     # Arrays that the Lagrangian closes over become explicit arguments, so that derivatives with respect to them exist.
     lagrangian = eqx.filter_closure_convert(system.lagrangian_at, t0, start, start)
     z = _nodes(lagrangian, start, z, t0, t1)
     hessian = jax.lax.stop_gradient(_hessian(lagrangian, start, z, t0, t1))
-    pivots = _form(z).factors(hessian)[:, 0]
-    # `pivots` holds the inverses of the pivots: if the ends are conjugate points, the last inverse is infinite.
-    values = jnp.linalg.eigvalsh((pivots + jnp.swapaxes(pivots, 1, 2)) / 2)
+    # If the ends are conjugate points, the last pivot is singular and its inverse infinite.
+    inverses = _form(z).factors(hessian)[:, 0]
+    values = jnp.linalg.eigvalsh((inverses + jnp.swapaxes(inverses, 1, 2)) / 2)
     last = jnp.max(jnp.abs(values[0])) / jnp.max(jnp.abs(values[-1]))
     conjugate = last < jnp.finfo(z.dtype).eps ** 0.4
-    z = nan_unless(~conjugate & jnp.all(jnp.isfinite(z)), z, (lagrangian, start, flat[-1], t0, t1))
-    slopes = of_intervals(jax.grad(lambda *at: interval_action(lagrangian, *at)), start, z, t0, t1)
+    found = ~conjugate & jnp.all(jnp.isfinite(z))
+    z = nan_unless(found, z, (lagrangian, start, flat[-1], t0, t1))
+
+    def action(nodes: Float[Array, "S n"], t: Scalar, h: Scalar) -> Scalar:
+        return interval_action(lagrangian, nodes, t, h)
+
+    # The momenta at the ends of an interval are the slopes of its action there.
+    slopes = of_intervals(jax.grad(action), start, z, t0, t1)
     p = jnp.concatenate([-slopes[:1, 0], slopes[:, -1]])
     q = jnp.concatenate([start[None], z[:, -1]])
     t = t0 + (t1 - t0) / steps * jnp.arange(steps + 1, dtype=q.dtype)
     v = jax.vmap(system.velocity)(t, q, p)
+    nodes = jnp.concatenate([start[None], z.reshape(-1, start.size)])
 
-    def shaped(x: Float[Array, "M n"]) -> Float[Array, "M ..."]:
+    def in_shape(x: Float[Array, "M n"]) -> Float[Array, "M ..."]:
         return x.reshape(-1, *q0.shape)
 
     return ActionPath(
-        *(t, shaped(q), shaped(v), shaped(p), shaped(jnp.concatenate([start[None], z.reshape(-1, start.size)]))),
-        jnp.sum(actions(lagrangian, start, z, t0, t1)),
-        jnp.sum(values < 0),
-        conjugate,
+        t=t,
+        q=in_shape(q),
+        v=in_shape(v),
+        p=in_shape(p),
+        nodes=in_shape(nodes),
+        action=jnp.sum(actions(lagrangian, start, z, t0, t1)),
+        index=jnp.sum(values < 0),
+        conjugate=conjugate,
     )

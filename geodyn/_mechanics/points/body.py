@@ -125,10 +125,11 @@ class AbstractBody(AbstractLagrangianSystem):
 
     def _contacts(self, which: Int[Array, " K"] | None = None) -> Contacts:
         """The contacts of all elements, or only those numbered `which`."""
-        elements, space, points = elements_of(self, AbstractContact), self.space, self.points
+        elements = elements_of(self, AbstractContact)
+        space = self.space
         frictional = any(friction_of(e) is not None for e in elements)
 
-        def gap(q: Float[Array, " n"], t: Number) -> Float[Array, " K"]:
+        def gap(q: Float[Array, " n"], t: Scalar) -> Float[Array, " K"]:
             return gaps_of(elements, t, space, seen_by_contacts(self, q), which)
 
         def restitution(q: Float[Array, " n"]) -> Float[Array, " K"]:
@@ -137,16 +138,18 @@ class AbstractBody(AbstractLagrangianSystem):
         def friction(q: Float[Array, " n"]) -> Float[Array, " K"]:
             return frictions_of(elements, space, seen_by_contacts(self, q), q.dtype, which)
 
-        def slip(q: Float[Array, " n"], v: Float[Array, " n"], t: Number) -> Float[Array, "K s"]:
+        def slip(q: Float[Array, " n"], v: Float[Array, " n"], t: Scalar) -> Float[Array, "K s"]:
             seen, rates = jax.jvp(lambda q: seen_by_contacts(self, q), (q,), (v,))
             return slips_of(elements, t, space, seen, rates, which)
 
-        def neighbours(t: Number, q: Float[Array, " n"]) -> Neighbours | None:
-            return neighbours_of(elements, t, space, seen_by_contacts(self, q), len(points(q)))
+        def neighbours(t: Scalar, q: Float[Array, " n"]) -> Neighbours | None:
+            return neighbours_of(elements, t, space, seen_by_contacts(self, q), len(self.points(q)))
 
         def closing(q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
-            x, u = jax.jvp(points, (q,), (v,))
-            return 2 * jnp.sqrt(jnp.max(jax.vmap(lambda x, u: u @ space.metric(x) @ u)(x, u)))
+            """The fastest that two points can approach each other."""
+            x, u = jax.jvp(self.points, (q,), (v,))
+            squares = jax.vmap(lambda x, u: u @ space.metric(x) @ u)(x, u)
+            return 2 * jnp.sqrt(jnp.max(squares))
 
         return Contacts(
             gap,
@@ -181,8 +184,9 @@ def values_of(body: AbstractBody, elements: list, name: str, t: Number, *state: 
             return body.seen_by(element, q)
 
         seen = jax.jvp(seen_by, state[:1], state[1:]) if len(state) > 1 else (seen_by(*state),)
-        method = with_time(asking(getattr(element, name), body.masses_seen_by(element)), 1 + len(state))
-        return returned(f"{name} of {kind(element)}", method, t, body.space, *seen)
+        method = asking(getattr(element, name), body.masses_seen_by(element))
+        of_time = with_time(method, 1 + len(state))
+        return returned(f"{name} of {kind(element)}", of_time, t, body.space, *seen)
 
     return [value(element) for element in elements]
 
@@ -191,7 +195,7 @@ def rayleigh_of(
     body: AbstractBody, dissipations: list, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]
 ) -> Scalar:
     """Σ R(t, x, v) over the given dissipation elements."""
-    return _summed("rayleigh", dissipations, values_of(body, dissipations, "rayleigh", t, q, v), q.dtype)
+    return _sum("rayleigh", dissipations, values_of(body, dissipations, "rayleigh", t, q, v), q.dtype)
 
 
 def sliding(
@@ -200,10 +204,13 @@ def sliding(
     """(F, s) of every friction element: its largest forces, and its slip velocities."""
     frictions = elements_of(body, AbstractFriction)
     slips = values_of(body, frictions, "slip", t, q, v)
-    for e, s in zip(frictions, slips):
-        if s.ndim != 2:
-            raise ValueError(f"slip of {kind(e)} must return shape [c, d], got {s.shape}")
-    return [(jnp.broadcast_to(e.strength.astype(q.dtype), s.shape[:1]), s) for e, s in zip(frictions, slips)]
+    found = []
+    for element, slip in zip(frictions, slips, strict=True):
+        if slip.ndim != 2:
+            raise ValueError(f"slip of {kind(element)} must return shape [c, d], got {slip.shape}")
+        strength = element.strength.astype(q.dtype)
+        found.append((jnp.broadcast_to(strength, slip.shape[:1]), slip))
+    return found
 
 
 def strains(
@@ -211,9 +218,13 @@ def strains(
 ) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
     """(k, Y, e) of all plastic elements, concatenated: stiffnesses, yield forces, and strains."""
     plastic = elements_of(body, AbstractPlasticity)
+    if not plastic:
+        none = jnp.zeros(0, q.dtype)
+        return none, none, none
+    stiffnesses = [element.stiffness.astype(q.dtype) for element in plastic]
+    yield_forces = [element.yield_force.astype(q.dtype) for element in plastic]
     found = values_of(body, plastic, "strain", t, q)
-    rows = zip(*((e.stiffness.astype(q.dtype), e.yield_force.astype(q.dtype), s) for e, s in zip(plastic, found)))
-    return tuple(map(jnp.concatenate, rows)) or (jnp.zeros(0, q.dtype),) * 3
+    return jnp.concatenate(stiffnesses), jnp.concatenate(yield_forces), jnp.concatenate(found)
 
 
 def check_elements(elements: Sequence[Any], count: int, what: str) -> None:
@@ -221,9 +232,8 @@ def check_elements(elements: Sequence[Any], count: int, what: str) -> None:
     constraints together with contacts. `what` says in the message what the points are (masses, joints, …)."""
     for element in elements:
         _check_kind(element)
-    contacts, pfaffians = (
-        [kind(e) for e in elements if isinstance(e, of)] for of in (AbstractContact, AbstractPfaffian)
-    )
+    contacts = [kind(e) for e in elements if isinstance(e, AbstractContact)]
+    pfaffians = [kind(e) for e in elements if isinstance(e, AbstractPfaffian)]
     if contacts and pfaffians:
         raise ValueError(
             f"elements must not hold contacts ({contacts[0]}) and nonholonomic constraints ({pfaffians[0]}) together: "
@@ -234,9 +244,10 @@ def check_elements(elements: Sequence[Any], count: int, what: str) -> None:
         _check_methods(element)
         for points in point_lists(element):
             if max(points) >= count:
+                argument = "edges" if len(points) == 2 else "points"
                 raise ValueError(
-                    f"{'edges' if len(points) == 2 else 'points'} of {kind(element)} name point {max(points)}, but "
-                    f"there are {count} {what}: points 0 to {count - 1}"
+                    f"{argument} of {kind(element)} name point {max(points)}, but there are {count} {what}: points 0 "
+                    f"to {count - 1}"
                 )
 
 
@@ -272,20 +283,24 @@ def constraint_names(body: AbstractBody) -> list[str]:
     return [f"{kind(e)}{_label(e, i)}" for e in named for i in range(e.size)]
 
 
-def _label(element: Element, i: int) -> str:
+def _label(element: AbstractConstraint | AbstractPfaffian, i: int) -> str:
     points = point_lists(element)
     if len(points) != element.size:
         return f"[{i}]" if not points else f"[{i}] of point {points[0][0]}"
     return f" between points {points[i]}"
 
 
-def _summed(name: str, elements: Sequence[Element], values: Sequence[Array], dtype: DTypeLike) -> Scalar:
-    return sum((one_number(f"{name} of {kind(e)}", x) for e, x in zip(elements, values)), jnp.zeros((), dtype))
+def _sum(name: str, elements: Sequence[Element], values: Sequence[Array], dtype: DTypeLike) -> Scalar:
+    """The sum of the values of the method `name` of these elements, one number each; else ValueError."""
+    total = jnp.zeros((), dtype)
+    for element, value in zip(elements, values, strict=True):
+        total = total + one_number(f"{name} of {kind(element)}", value)
+    return total
 
 
 def _potential_energy(body: AbstractBody, t: Number, q: Float[Array, " n"]) -> Scalar:
     acting = elements_of(body, AbstractPotential)
-    return _summed("energy", acting, values_of(body, acting, "energy", t, q), q.dtype)
+    return _sum("energy", acting, values_of(body, acting, "energy", t, q), q.dtype)
 
 
 def _constraint(body: AbstractBody, t: Number, q: Float[Array, " n"]) -> Float[Array, " c"]:
@@ -298,11 +313,11 @@ def _row(
     """The values of the method `name` of all elements of the kind `of`, concatenated."""
     elements = elements_of(body, of)
     values = values_of(body, elements, name, t, *state)
-    rows = [_sized(e, name, value) for e, value in zip(elements, values, strict=True)]
+    rows = [_in_size(e, name, value) for e, value in zip(elements, values, strict=True)]
     return jnp.concatenate([jnp.zeros(0, state[0].dtype), *rows])
 
 
-def _sized(element: Element, name: str, value: Array) -> Float[Array, " c"]:
+def _in_size(element: AbstractConstraint | AbstractPfaffian, name: str, value: Array) -> Float[Array, " c"]:
     value = jnp.atleast_1d(value)
     if value.shape != (element.size,):
         raise ValueError(

@@ -9,6 +9,7 @@ small.
 """
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -20,11 +21,11 @@ from geodyn._engine.jit import jit, static_count
 from geodyn._engine.native import native_of
 from geodyn._foundations.checks import floats
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, ArrayLike, Count, Each, Float, Indices, Number, Numbers
+from geodyn._foundations.typing import Array, Count, Each, Float, Int, Number, Numbers
 from geodyn._geometry.geodesics.geodesic import distance, exp
 from geodyn._geometry.manifold.manifold import AbstractManifold, checked_points
 from geodyn._geometry.models.spaces import AbstractConstantCurvature
-from geodyn._mechanics.elements.abstract import measured, number
+from geodyn._mechanics.elements.abstract import measure_each, number
 from geodyn._mechanics.elements.springs import Rod, Spring
 from geodyn._mechanics.points.projection import project
 from geodyn._mechanics.points.system import System
@@ -215,11 +216,13 @@ def ring(
         >>> print(q0.shape, f"{gd.distance(system.space, q0[0], q0[1]):.6f}")
         (6, 2) 2.000000
     """
-    if static_count("count", count) < 3:
+    count = static_count("count", count)
+    if count < 3:
         raise ValueError(f"count must be at least 3 for a ring, got {count}")
     turn = 2 * np.pi * np.arange(count) / count
+    circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
     edges = [(i, (i + 1) % count) for i in range(count)]
-    q0 = around(space, radius * np.stack([np.cos(turn), np.sin(turn)], axis=1), centre)
+    q0 = around(space, radius * circle, centre)
     return join(space, q0, edges, masses, stiffness, length)
 
 
@@ -268,13 +271,28 @@ def lattice(
         raise ValueError(f"shape must be numbers of points in each direction, ≥ 1 and not all 1, got {shape}")
     shape = tuple(int(size) for size in shape)
     sites = np.array(list(np.ndindex(*shape)))
-    steps = [np.array(step) for step in itertools.product((0, 1, -1), repeat=len(shape))]
-    forward = [s for s in steps if 0 < np.abs(s).sum() <= (2 if diagonals else 1) and s[np.flatnonzero(s)[0]] > 0]
-    pairs = [(i, site + step) for i, site in enumerate(sites) for step in forward]
-    inside = [(i, site) for i, site in pairs if np.all((site >= 0) & (site < shape))]
-    edges = [(i, int(np.ravel_multi_index(site, shape))) for i, site in inside]
-    q0 = around(space, spacing * (sites - (np.array(shape) - 1) / 2), centre)
+    middle = (np.array(shape) - 1) / 2
+    edges = _lattice_edges(sites, shape, 2 if diagonals else 1)
+    q0 = around(space, spacing * (sites - middle), centre)
     return join(space, q0, edges, masses, stiffness, length)
+
+
+def _lattice_edges(sites: Int[np.ndarray, "N k"], shape: tuple[int, ...], furthest: int) -> list[tuple[int, int]]:
+    """The pairs of sites of a lattice of this shape that are next to each other in one of the directions, or, if
+    `furthest` is 2, in up to two of them."""
+    forward = []
+    for step in map(np.array, itertools.product((0, 1, -1), repeat=len(shape))):
+        moves = np.flatnonzero(step)
+        # Of a step and its opposite one is enough.
+        if 0 < len(moves) <= furthest and step[moves[0]] > 0:
+            forward.append(step)
+    edges = []
+    for i, site in enumerate(sites):
+        for step in forward:
+            other = site + step
+            if np.all((other >= 0) & (other < shape)):
+                edges.append((i, int(np.ravel_multi_index(other, shape))))
+    return edges
 
 
 @checked
@@ -311,9 +329,13 @@ def icosahedron(
         >>> print(q0.shape, f"{gd.distance(system.space, q0[i], q0[j]):.6f} {4 / np.sqrt(10 + 2 * np.sqrt(5)):.6f}")
         (12, 3) 1.051462 1.051462
     """
-    flat = np.array([(0.0, a, b * GOLDEN) for a in (1, -1) for b in (1, -1)])
-    corners = np.concatenate([np.roll(flat, turn, axis=1) for turn in range(3)])
-    edges = [(i, j) for i, j in itertools.combinations(range(12), 2) if np.linalg.norm(corners[i] - corners[j]) < 2.1]
+    # The corners of three golden rectangles, each in a coordinate plane; the edges are 2 long.
+    rectangle = np.array([(0.0, a, b * GOLDEN) for a in (1, -1) for b in (1, -1)])
+    corners = np.concatenate([np.roll(rectangle, turn, axis=1) for turn in range(3)])
+    edges = []
+    for i, j in itertools.combinations(range(12), 2):
+        if np.linalg.norm(corners[i] - corners[j]) < 2.1:
+            edges.append((i, j))
     q0 = around(space, radius / np.linalg.norm(corners[0]) * corners, centre)
     return join(space, q0, edges, masses, stiffness, length)
 
@@ -329,7 +351,8 @@ def around(space: AbstractManifold, vectors: Numbers, centre: Numbers | None = N
         regular = kind(space.dim)
         if regular != space:
             return _in_chart(regular, space, around(regular, vectors))
-    (centre,) = checked_points(space, centre=np.zeros(space.dim) if centre is None else floats("centre", centre))
+    centre = np.zeros(space.dim) if centre is None else floats("centre", centre)
+    (centre,) = checked_points(space, centre=centre)
     x = _around(space, vectors, centre)
     if not isinstance(x, Tracer) and not np.isfinite(x).all():
         raise ValueError(
@@ -354,7 +377,9 @@ def _around(
     def points(
         space: AbstractManifold, vectors: Float[Array, "N k"], centre: Float[Array, " dim"]
     ) -> Float[Array, "N dim"]:
-        frame = jnp.linalg.inv(jnp.linalg.cholesky(space.metric(centre))).T[:, : vectors.shape[1]]
+        lower = jnp.linalg.cholesky(space.metric(centre))
+        orthonormal = jnp.linalg.inv(lower).T
+        frame = orthonormal[:, : vectors.shape[1]]
         return jax.vmap(lambda vector: exp(space, centre, frame @ vector))(vectors)
 
     return native_of(points, space, vectors, centre)
@@ -363,16 +388,17 @@ def _around(
 def join(
     space: AbstractManifold,
     q0: Float[Array, "N dim"],
-    edges: Indices,
+    edges: Sequence[tuple[int, ...]],
     masses: Each,
     stiffness: Each | None,
     length: Each | None,
 ) -> tuple[System, Float[Array, "N dim"]]:
     """A body (system, q0) with springs or rods along the edges. If lengths of rods are given, q0 is projected onto
     them."""
-    lengths = measured(distance, space, q0, tuple(edges)) if length is None else length
+    lengths = measure_each(distance, space, q0, tuple(edges)) if length is None else length
     masses = floats("masses", masses)
-    masses = jnp.broadcast_to(masses, (len(q0),)) if masses.ndim == 0 else masses
+    if masses.ndim == 0:
+        masses = jnp.broadcast_to(masses, (len(q0),))
     element = Rod(edges, lengths) if stiffness is None else Spring(edges, stiffness, lengths)
     system = System(space, masses, element)
     if length is not None and stiffness is None:
@@ -382,7 +408,7 @@ def join(
 
 def simplex(
     space: AbstractManifold,
-    corners: Float[ArrayLike, "N k"],
+    corners: Float[Array | np.ndarray, "N k"],
     side: Number,
     masses: Each,
     stiffness: Each | None,
@@ -392,4 +418,6 @@ def simplex(
     onto these distances, since the exponential map preserves the distances between corners in flat space only."""
     edges = list(itertools.combinations(range(len(corners)), 2))
     rigid, q0 = join(space, around(space, corners, centre), edges, masses, None, side)
-    return (rigid, q0) if stiffness is None else join(space, q0, edges, masses, stiffness, side)
+    if stiffness is None:
+        return rigid, q0
+    return join(space, q0, edges, masses, stiffness, side)

@@ -49,7 +49,9 @@ def combine(*bodies: tuple[System, Array], elements: Sequence[Element] = ()) -> 
             raise ValueError(f"bodies must be pairs (system, q0) as the builders return; body {i} is {body!r}")
     if isinstance(elements, ELEMENTS):
         raise ValueError(f"elements must be a list of them, got one {type(elements).__name__}: elements=[…]")
-    space, together, start = bodies[0][0].space, [], 0
+    space = bodies[0][0].space
+    together = []
+    start = 0
     for i, (system, q0) in enumerate(bodies):
         wanted = (len(system.masses), system.space.dim)
         if jnp.shape(q0) != wanted:
@@ -57,11 +59,15 @@ def combine(*bodies: tuple[System, Array], elements: Sequence[Element] = ()) -> 
         if not eqx.tree_equal(system.space, space):
             raise ValueError(f"bodies must live in one space; body 0 is in {space}, body {i} is in {system.space}")
         stop = start + wanted[0]
-        together += system.elements if len(bodies) == 1 else [place(e, start, stop) for e in system.elements]
+        if len(bodies) == 1:
+            together.extend(system.elements)
+        else:
+            together.extend(place(element, start, stop) for element in system.elements)
         start = stop
     masses = jnp.concatenate([system.masses for system, _ in bodies])
     q0 = jnp.concatenate([jnp.asarray(q0) for _, q0 in bodies])
-    return System(space, masses, *together, *elements, resting=any(system.resting for system, _ in bodies)), q0
+    resting = any(system.resting for system, _ in bodies)
+    return System(space, masses, *together, *elements, resting=resting), q0
 
 
 @checked

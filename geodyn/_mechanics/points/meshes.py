@@ -56,7 +56,11 @@ def mesh(
         raise ValueError(f"source must be (points[N, k], cells[C, 3 or 4]) or the name of a file, got {source!r}")
     points, cells = read_mesh(source) if isinstance(source, str | os.PathLike) else source
     points, cells = _check_mesh(points, cells)
-    edges = sorted({tuple(sorted(pair)) for cell in cells for pair in itertools.combinations(cell, 2)})
+    edges = set()
+    for cell in cells:
+        for pair in itertools.combinations(cell, 2):
+            edges.add(tuple(sorted(pair)))
+    edges = sorted(edges)
     return join(space, around(space, points, centre), edges, masses, stiffness, length)
 
 
@@ -106,7 +110,8 @@ def read_mesh(path: File) -> tuple[np.ndarray, np.ndarray]:
 
 def _check_mesh(points: Numbers, cells: Numbers) -> tuple[np.ndarray, tuple[tuple[int, ...], ...]]:
     """The points as an array and the cells as tuples of indices, once they are found valid; else ValueError."""
-    points, cells = np.asarray(points, float), np.asarray(cells)
+    points = np.asarray(points, float)
+    cells = np.asarray(cells)
     if points.ndim != 2 or not np.all(np.isfinite(points)):
         raise ValueError(f"points must be finite numbers [N, k], got shape {points.shape}")
     if cells.ndim != 2 or cells.shape[1] not in CORNERS.values() or len(cells) == 0:
@@ -117,9 +122,11 @@ def _check_mesh(points: Numbers, cells: Numbers) -> tuple[np.ndarray, tuple[tupl
     unused = np.setdiff1d(np.arange(len(points)), cells)
     if unused.size:
         raise ValueError(f"points must all belong to cells; these do not: {unused.tolist()}: remove them")
-    _, first, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
-    repeated = np.flatnonzero(first[inverse.reshape(-1)] != np.arange(len(points)))
+    _, index, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    # For each point, the first one that is equal to it.
+    first = index[inverse.reshape(-1)]
+    repeated = np.flatnonzero(first != np.arange(len(points)))
     if repeated.size:
-        pairs = [(int(first[inverse.reshape(-1)[i]]), int(i)) for i in repeated]
+        pairs = [(int(first[i]), int(i)) for i in repeated]
         raise ValueError(f"points must be different; these coincide: {pairs}: merge them")
     return points, joined

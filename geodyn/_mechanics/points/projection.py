@@ -1,5 +1,7 @@
 """Initial data projected onto the constraints."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,37 +77,52 @@ def _project(
     system: AbstractSystem, q: Float[Array, " n"], v: Float[Array, " n"], t: Scalar
 ) -> tuple[Float[Array, " n"], Float[Array, " n"], Bool[Array, ""], Float[Array, " n"]]:
     """(q, v on the constraints, whether they were reached, where the search for q ended)."""
-    return native_of(_projected, system, q, v, t)
+    return native_of(_search, system, q, v, t)
 
 
-def _projected(
+class Iterate(NamedTuple):
+    """A configuration of Newton's method, and how far its last two steps went."""
+
+    q: Float[Array, " n"]
+    change: Scalar
+    previous: Scalar
+
+
+def _search(
     system: AbstractSystem, q: Float[Array, " n"], v: Float[Array, " n"], t: Scalar
 ) -> tuple[Float[Array, " n"], Float[Array, " n"], Bool[Array, ""], Float[Array, " n"]]:
+    """What `_project` returns: the configuration by Newton's method, and then the velocity."""
+    given = (system, q, v, t)
     size = 1 + jnp.max(jnp.abs(q))
 
-    def improved(q: Float[Array, " n"], change: Scalar, _: Scalar) -> tuple[Float[Array, " n"], Scalar, Scalar]:
-        residual = system.constraint(t, q)
-        normal, gram = (x[..., : residual.size] for x in normals(system, t, q, v))
-        dq = normal @ jnp.linalg.solve(gram[: residual.size], residual)
-        return q - dq, jnp.max(jnp.abs(dq)), change
+    def newton_step(state: Iterate) -> Iterate:
+        residual = system.constraint(t, state.q)
+        holonomic = residual.size
+        normal, gram = normals(system, t, state.q, v)
+        multipliers = jnp.linalg.solve(gram[:holonomic, :holonomic], residual)
+        dq = normal[:, :holonomic] @ multipliers
+        return Iterate(state.q - dq, jnp.max(jnp.abs(dq)), state.change)
 
-    def improve(state: tuple[Float[Array, " n"], Scalar, Scalar], count: Int[Array, ""]) -> tuple[tuple, None]:
-        _, change, previous = state
-        going = (change > 0) & ((change < previous / 2) | (count < 4))
-        return jax.lax.cond(going, improved, lambda *same: same, *state), None
+    def improve(state: Iterate, count: Int[Array, ""]) -> tuple[Iterate, None]:
+        # It goes on as long as the steps become shorter fast; the first ones need not.
+        going = (state.change > 0) & ((state.change < state.previous / 2) | (count < 4))
+        return jax.lax.cond(going, newton_step, lambda same: same, state), None
 
     # A scan and not a while loop, through which JAX has no derivative in reverse mode.
     huge = jnp.asarray(jnp.inf, q.dtype)
-    start = batched_as((system, q, v, t), (q, huge, huge))
-    (moved, change, _), _ = jax.lax.scan(improve, start, jnp.arange(MOST_ITERATIONS))
-    given, q = (system, q, v, t), moved
+    start = batched_as(given, Iterate(q, huge, huge))
+    end, _ = jax.lax.scan(improve, start, jnp.arange(MOST_ITERATIONS))
+    q = end.q
     normal, gram = normals(system, t, q, v)
+    # The rate is affine in v: the second step takes away what rounding has left.
     v = v - normal @ jnp.linalg.solve(gram, constraint_rate(system, t, q, v))
     v = v - normal @ jnp.linalg.solve(gram, constraint_rate(system, t, q, v))
     small = jnp.finfo(q.dtype).eps ** 0.75
-    kept = jnp.max(jnp.abs(constraint_rate(system, t, q, v))) <= small * (1 + jnp.max(jnp.abs(v)))
-    reached = (change <= small * size) & kept
-    return *nan_unless(reached, (q, v), given), reached, q
+    slip = jnp.max(jnp.abs(constraint_rate(system, t, q, v)))
+    kept = slip <= small * (1 + jnp.max(jnp.abs(v)))
+    reached = (end.change <= small * size) & kept
+    q_if_reached, v_if_reached = nan_unless(reached, (q, v), given)
+    return q_if_reached, v_if_reached, reached, q
 
 
 def _obstacles(system: AbstractSystem, first: Float[Array, " n"], last: Float[Array, " n"], t: Scalar) -> str:
@@ -113,9 +130,13 @@ def _obstacles(system: AbstractSystem, first: Float[Array, " n"], last: Float[Ar
     are, those that are violated most where it ended."""
     for q in (first, last):
         residual, _, gram = map(np.asarray, constraint_state(system, q, jnp.zeros_like(q), t))
-        names = constraint_names(system) if isinstance(system, AbstractBody) else [f"φ[{i}]" for i in range(len(gram))]
+        if isinstance(system, AbstractBody):
+            names = constraint_names(system)
+        else:
+            names = [f"φ[{i}]" for i in range(len(gram))]
         if np.all(np.isfinite(gram)) and (rows := dependent_rows(gram)):
             return f"dependent on each other are {', '.join(names[i] for i in rows)}"
     residual = np.nan_to_num(residual, nan=np.inf)
-    worst = np.flatnonzero(np.abs(residual) >= 0.1 * np.max(np.abs(residual), initial=0.0))
+    violation = np.abs(residual)
+    worst = np.flatnonzero(violation >= 0.1 * np.max(violation, initial=0.0))
     return "violated are " + ", ".join(f"{names[i]} (by {residual[i]:.3g})" for i in worst)

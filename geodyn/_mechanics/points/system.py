@@ -100,30 +100,47 @@ class System(AbstractBody):
         return self.masses
 
     def kinetic_energy(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
-        x, u = self._points(q), self._points(v)
+        x = self._points(q)
+        u = self._points(v)
         squares = jax.vmap(lambda x, u: u @ self.space.metric(x) @ u)(x, u)
         return 0.5 * jnp.dot(self.masses.astype(x.dtype), squares)
 
     def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Array:
-        x, u = self._points(q), self._points(v)
-        return jax.vmap(lambda m, x, u: m * (self.space.metric(x) @ u))(self.masses.astype(x.dtype), x, u).reshape(-1)
+        x = self._points(q)
+        u = self._points(v)
+        lower_index = jax.vmap(lambda m, x, u: m * (self.space.metric(x) @ u))
+        return lower_index(self.masses.astype(x.dtype), x, u).reshape(-1)
 
     def velocity(
         self, t: Number, q: Float[Array, " n"], p: Array, v: Float[Array, " n"] | None = None
     ) -> Float[Array, " n"]:
-        x, p = self._points(q), self._points(p)
+        x = self._points(q)
+        p = self._points(p)
         raise_index = jax.vmap(lambda m, x, p: solve(self.space.metric(x), p) / m)
         return raise_index(self.masses.astype(x.dtype), x, p).reshape(-1)
 
     @property
     def couplings(self) -> Couplings | None:
-        acting = [e for e in self.elements if not isinstance(e, AbstractContact)]
-        sets = [points for e in acting if (points := coupled_points(e)) is not None]
-        if len(sets) < len(acting) or elements_of(self, AbstractPfaffian):
+        if elements_of(self, AbstractPfaffian):
             return None
-        rows = tuple(row for e in elements_of(self, AbstractConstraint) for row in _rows(e))
-        damped = any(coupled_points(e) for e in acting if isinstance(e, AbstractDissipation))
-        return Couplings(len(self.masses), tuple(chain.from_iterable(sets)), rows, damped) if all(rows) else None
+        sets = []
+        rows = []
+        damped = False
+        for element in self.elements:
+            # What a contact does is no part of the equations of a step.
+            if isinstance(element, AbstractContact):
+                continue
+            points = coupled_points(element)
+            if points is None:
+                return None
+            sets.extend(points)
+            if isinstance(element, AbstractConstraint):
+                rows.extend(_rows(element))
+            if isinstance(element, AbstractDissipation):
+                damped = damped or bool(points)
+        if not all(rows):
+            return None
+        return Couplings(len(self.masses), tuple(sets), tuple(rows), damped)
 
     def without_idle(
         self, q: Float[Array, " n"], p: Float[Array, " n"]
@@ -135,7 +152,8 @@ class System(AbstractBody):
 
     @property
     def charts(self) -> Charts | None:
-        atlas, points = atlas_of(self.space), self._points
+        atlas = atlas_of(self.space)
+        points = self._points
         if atlas is None:
             return None
         return Charts(
@@ -200,7 +218,10 @@ def _masses(masses: Each) -> Float[Array, " N"]:
 def _rows(constraint: AbstractConstraint) -> tuple[tuple[int, ...], ...]:
     """For each residual of a constraint, the indices of the points that it depends on."""
     points = coupled_points(constraint) or ()
-    return points if len(points) == constraint.size else (tuple(chain.from_iterable(points)),) * constraint.size
+    if len(points) == constraint.size:
+        return points
+    of_all = tuple(chain.from_iterable(points))
+    return (of_all,) * constraint.size
 
 
 @checked
@@ -225,7 +246,11 @@ def edges(system: AbstractBody) -> list[tuple[int, int]]:
 
 
 def _flat(system: AbstractSystem, q: ArrayLike, v: ArrayLike) -> tuple[Scalar, Float[Array, " n"], Float[Array, " n"]]:
-    q, v = (x.astype(jnp.result_type(x.dtype, float)) for x in (numbers("q", q), numbers("v or p", v)))
+    """The time 0, and q and v, flat and of floating-point numbers."""
+    q = numbers("q", q)
+    v = numbers("v or p", v)
+    q = q.astype(jnp.result_type(q.dtype, float))
+    v = v.astype(jnp.result_type(v.dtype, float))
     return jnp.zeros((), q.dtype), q.reshape(-1), v.reshape(-1)
 
 

@@ -59,23 +59,29 @@ class BallsOnPlane(AbstractFrictionalContact, AbstractOnBodies):
         normal: Row = (0.0, 0.0, 1.0),
         offset: Number = 0.0,
     ):
-        self.radii, self.friction = number("radii", radii, positive=True), coefficient(friction)
-        self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
-        self.normal, self.offset = jnp.asarray(normal, float), jnp.asarray(offset, float)
+        self.radii = number("radii", radii, positive=True)
+        self.friction = coefficient(friction)
+        self.restitution = number("restitution", restitution, most=1.0)
+        self.elastic = is_elastic(restitution)
+        self.normal = jnp.asarray(normal, float)
+        self.offset = jnp.asarray(offset, float)
         traced = isinstance(self.normal, Tracer)
         if self.normal.shape != (3,) or not (traced or np.any(np.asarray(self.normal) != 0)):
             raise ValueError(f"normal must be a vector [3] other than zero, got {normal}")
 
     def _normal(self, dtype: DTypeLike) -> Float[Array, " 3"]:
-        return (self.normal / jnp.sqrt(jnp.sum(self.normal**2))).astype(dtype)
+        length = jnp.sqrt(jnp.sum(self.normal**2))
+        return (self.normal / length).astype(dtype)
 
     def gap(self, space: AbstractManifold, bodies: Poses) -> Float[Array, " c"]:
         x = bodies.position
-        return x @ self._normal(x.dtype) - self.offset.astype(x.dtype) - self.radii.astype(x.dtype)
+        height = x @ self._normal(x.dtype) - self.offset.astype(x.dtype)
+        return height - self.radii.astype(x.dtype)
 
     def slip(self, space: AbstractManifold, bodies: Poses, rates: Poses) -> Float[Array, "c s"]:
         normal = self._normal(bodies.position.dtype)
         radii = jnp.broadcast_to(self.radii.astype(normal.dtype), bodies.position.shape[:1])
+        # The places that touch, from the centres, in the coordinates of the bodies.
         arms = jnp.einsum("bji,j,b->bi", bodies.rotation, -normal, radii)
         touching = rates.position + jnp.einsum("bij,bj->bi", rates.rotation, arms)
         return touching @ across(normal).T
@@ -110,11 +116,14 @@ class Balls(AbstractSpheres, AbstractOnBodies):
     def _ends(self, x: Float[Array, "B 3"]) -> tuple[Int[np.ndarray, "2 c"], Float[Array, "2 c"]]:
         """The indices and the radii of the two bodies of every pair, each [2, c]."""
         pairs = self.pairs_of(x).T
-        return pairs, jnp.broadcast_to(self.radii.astype(x.dtype), len(x))[pairs]
+        radii = jnp.broadcast_to(self.radii.astype(x.dtype), len(x))
+        return pairs, radii[pairs]
 
     def gap(self, space: AbstractManifold, bodies: Poses) -> Float[Array, " c"]:
         (i, j), radii = self._ends(bodies.position)
-        return jnp.sqrt(jnp.sum((bodies.position[j] - bodies.position[i]) ** 2, axis=1)) - jnp.sum(radii, axis=0)
+        between = bodies.position[j] - bodies.position[i]
+        distance = jnp.sqrt(jnp.sum(between**2, axis=1))
+        return distance - jnp.sum(radii, axis=0)
 
     def slip(self, space: AbstractManifold, bodies: Poses, rates: Poses) -> Float[Array, "c s"]:
         (i, j), radii = self._ends(bodies.position)

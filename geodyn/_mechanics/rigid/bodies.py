@@ -157,7 +157,9 @@ class RigidBodies(AbstractBody):
         self.carriers = (*range(count), *map(int, carriers))
         sites = [rows("a site of points", site, (3,)) for _, site in points]
         self.sites = jnp.concatenate([jnp.zeros((count, 3)), *(site[None] for site in sites)])
-        self.elements, self.resting, self.space = elements, resting, Euclidean(3)
+        self.elements = elements
+        self.resting = resting
+        self.space = Euclidean(3)
         check_elements(elements, len(self.carriers), "points")
         for element in elements:
             if isinstance(element, Gravity) and pinned is not None:
@@ -191,7 +193,8 @@ class RigidBodies(AbstractBody):
         turning = rows("angular_velocity", angular_velocity, (count, 3))
         q = jax.vmap(quaternion if isinstance(turned, Tracer) else quaternion_of)(turned)
         v = jax.vmap(lambda q, w: 0.5 * left_product(q)[:, 1:] @ w)(q, turning)
-        shift, drift = rows("position", position, (count, 3)), rows("velocity", velocity, (count, 3))
+        shift = rows("position", position, (count, 3))
+        drift = rows("velocity", velocity, (count, 3))
         if self.pinned is None:
             return jnp.concatenate([shift, q], axis=1), jnp.concatenate([drift, v], axis=1)
         if any(np.any(np.asarray(x) != 0) for x in (position, velocity) if not isinstance(x, Tracer)):
@@ -202,18 +205,29 @@ class RigidBodies(AbstractBody):
     def motion(self, q: Float[Array, "B d"], v: Float[Array, "B d"]) -> RigidMotion:
         """Positions, attitudes, velocities and momenta of the bodies, from a configuration and its velocity."""
         poses, rates = jax.jvp(self.poses, (q.reshape(-1),), (v.reshape(-1),))
-        quaternions, R = self._quaternions(q), poses.rotation
+        quaternions = self._quaternions(q)
+        R = poses.rotation
         turning = jax.vmap(spin)(quaternions, self._quaternions(v))[:, 1:]
         spins = jnp.einsum("bij,bjk,bk->bi", R, self.inertia, turning)
         momenta = spins + jnp.cross(poses.position, self.masses[:, None] * rates.position)
         lengths = jnp.sqrt(jnp.sum(quaternions**2, axis=1, keepdims=True))
         world = jnp.einsum("bij,bj->bi", R, turning)
         points = self.points(q.reshape(-1))
-        return RigidMotion(poses.position, rates.position, R, quaternions / lengths, turning, world, momenta, points)
+        return RigidMotion(
+            position=poses.position,
+            velocity=rates.position,
+            rotation=R,
+            quaternion=quaternions / lengths,
+            angular_velocity=turning,
+            world_angular_velocity=world,
+            angular_momentum=momenta,
+            points=points,
+        )
 
     def _split(self, q: Array) -> tuple[Float[Array, "B k"], Float[Array, "B 4"]]:
         """Positions [B, 3] (or [B, 0] of pinned bodies) and quaternions [B, 4] of a configuration."""
-        each = shaped(q, (self.masses.shape[0], 7 if self.pinned is None else 4), "bodies, position and quaternion")
+        size = 7 if self.pinned is None else 4
+        each = shaped(q, (self.masses.shape[0], size), "bodies, position and quaternion")
         return each[:, :-4], each[:, -4:]
 
     def _quaternions(self, q: Array) -> Float[Array, "B 4"]:
@@ -228,25 +242,34 @@ class RigidBodies(AbstractBody):
 
     def points(self, q: Float[Array, " n"]) -> Float[Array, "N 3"]:
         x, R = self.poses(q)
-        carried = jnp.asarray(np.array(self.carriers)[:, None] == np.arange(len(x))[None], q.dtype)
+        # A product with the matrix of who carries what, since the derivative of indexing would be a scatter.
+        is_carrier = np.array(self.carriers)[:, None] == np.arange(len(x))[None]
+        carried = jnp.asarray(is_carrier, q.dtype)
         return carried @ x + jnp.einsum("nb,bij,nj->ni", carried, R, self.sites.astype(q.dtype))
 
     def seen_by(self, element: Element, q: Float[Array, " n"]) -> Poses | Float[Array, "N 3"]:
         return self.poses(q) if isinstance(element, AbstractOnBodies) else self.points(q)
 
     def masses_seen_by(self, element: Element) -> Float[Array, " N"]:
+        # The points besides the origins are places without masses of their own.
         sites = jnp.zeros(len(self.carriers) - len(self.masses), self.masses.dtype)
-        return self.masses if isinstance(element, AbstractOnBodies) else jnp.concatenate([self.masses, sites])
+        if isinstance(element, AbstractOnBodies):
+            return self.masses
+        return jnp.concatenate([self.masses, sites])
 
     def kinetic_energy(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         drift, rates = self._split(v)
 
         def of_turning(q: Float[Array, " 4"], v: Float[Array, " 4"], inertia: Float[Array, "3 3"]) -> Scalar:
-            turning = spin(q, v)
-            return turning[1:] @ inertia @ turning[1:] + jnp.trace(inertia) / 3 * turning[0] ** 2
+            """Twice the energy of the turning of one body, and of the change of length of its quaternion."""
+            rates = spin(q, v)
+            stretch = rates[0]
+            turning = rates[1:]
+            return turning @ inertia @ turning + jnp.trace(inertia) / 3 * stretch**2
 
-        squares = jax.vmap(of_turning)(self._quaternions(q), rates, self.inertia.astype(q.dtype))
-        return 0.5 * (jnp.sum(squares) + jnp.sum(self.masses.astype(q.dtype)[:, None] * drift**2))
+        turnings = jax.vmap(of_turning)(self._quaternions(q), rates, self.inertia.astype(q.dtype))
+        drifts = self.masses.astype(q.dtype)[:, None] * drift**2
+        return 0.5 * (jnp.sum(turnings) + jnp.sum(drifts))
 
     def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Array:
         return jax.grad(self.kinetic_energy, 1)(q, v)
@@ -257,12 +280,15 @@ class RigidBodies(AbstractBody):
         pushes, p = self._split(p)
 
         def turning(q: Float[Array, " 4"], p: Float[Array, " 4"], inertia: Float[Array, "3 3"]) -> Float[Array, " 4"]:
+            """The rate of the quaternion q of one body with the momentum p."""
             momentum = left_product(q).T @ p
-            rates = jnp.append(3 * momentum[0] / jnp.trace(inertia), solve(inertia, momentum[1:]))
+            stretch = 3 * momentum[0] / jnp.trace(inertia)
+            rates = jnp.append(stretch, solve(inertia, momentum[1:]))
             return 0.25 * left_product(q) @ rates
 
         rates = jax.vmap(turning)(self._quaternions(q), p, self.inertia.astype(q.dtype))
-        return jnp.concatenate([pushes / self.masses.astype(q.dtype)[:, None], rates], axis=1).reshape(-1)
+        drifts = pushes / self.masses.astype(q.dtype)[:, None]
+        return jnp.concatenate([drifts, rates], axis=1).reshape(-1)
 
     @property
     def shares_jacobian(self) -> bool:
@@ -273,11 +299,16 @@ class RigidBodies(AbstractBody):
     def without_idle(
         self, q: Float[Array, " n"], p: Float[Array, " n"]
     ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-        (x, quaternions), (push, p) = self._split(q), self._split(p)
+        x, quaternions = self._split(q)
+        push, p = self._split(p)
         length = jnp.sqrt(jnp.sum(quaternions**2, axis=1, keepdims=True))
-        unit, p = quaternions / length, p * length
+        unit = quaternions / length
+        # The angular momentum is bilinear in quaternion and momentum, and stays.
+        p = p * length
         p = p - jnp.sum(p * unit, axis=1, keepdims=True) * unit
-        return tuple(jnp.concatenate(part, axis=1).reshape(-1) for part in ((x, unit), (push, p)))
+        q_without = jnp.concatenate([x, unit], axis=1)
+        p_without = jnp.concatenate([push, p], axis=1)
+        return q_without.reshape(-1), p_without.reshape(-1)
 
     def with_rest(self) -> "RigidBodies":
         points = list(zip(self.carriers, self.sites, strict=True))[len(self.masses) :]
@@ -291,7 +322,9 @@ class RigidBodies(AbstractBody):
                     f"{name} must have shape {wanted}, got {np.shape(value)}: make it with "
                     "q0, v0 = bodies.state(rotation, angular_velocity, …)"
                 )
-        squares, stretch = np.sum(q[:, -4:] ** 2, axis=1), np.sum(q[:, -4:] * np.asarray(v)[:, -4:], axis=1)
+        quaternions = q[:, -4:]
+        squares = np.sum(quaternions**2, axis=1)
+        stretch = np.sum(quaternions * np.asarray(v)[:, -4:], axis=1)
         tolerance = np.finfo(q.dtype).eps ** 0.5 * (1 + np.abs(v).max())
         if np.any(np.abs(squares - 1) > MOST_STRETCHED) or np.any(np.abs(stretch) > tolerance):
             raise ValueError(

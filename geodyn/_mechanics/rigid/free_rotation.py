@@ -127,11 +127,11 @@ def free_rotation(
     """
     moments, first = inertias(inertia, 1)[0], rows("rotation", rotation, (1, 3, 3))
     check_rotations(first)
-    return _turned(step, moments, first[0], jnp.asarray(angular_velocity, float), t1 / steps, length=steps)
+    return _attitudes(step, moments, first[0], jnp.asarray(angular_velocity, float), t1 / steps, length=steps)
 
 
 @jit
-def _turned(
+def _attitudes(
     step: Callable, inertia: Matrix, first: Matrix, angular_velocity: Vector, h: Scalar, *, length: int
 ) -> Float[Array, "T 3 3"]:
     momentum = first @ inertia @ angular_velocity

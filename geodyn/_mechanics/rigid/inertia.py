@@ -13,8 +13,10 @@ from geodyn._foundations.typing import Array, Bool, Float, Numbers
 def rows(name: str, value: Numbers, shape: tuple[int, ...]) -> Array:
     """`value` as an array of `shape`; a value of the shape of one row is repeated; else ValueError."""
     value = floats(name, value)
-    if value.shape not in (shape, shape[1:]):
-        raise ValueError(f"{name} must have shape {shape}{f' or {shape[1:]}' if shape[1:] else ''}, got {value.shape}")
+    of_one = shape[1:]
+    if value.shape not in (shape, of_one):
+        either = f" or {of_one}" if of_one else ""
+        raise ValueError(f"{name} must have shape {shape}{either}, got {value.shape}")
     return jnp.broadcast_to(value, shape)
 
 
@@ -33,21 +35,26 @@ def inertias(inertia: Numbers, count: int) -> Float[Array, "B 3 3"]:
     if isinstance(inertia, Tracer):
         return _possible_or_nan(inertia)
     for b, matrix in enumerate(np.asarray(inertia)):
-        tolerance = 100 * np.finfo(matrix.dtype).eps * np.abs(matrix).max()
-        if not np.all(np.isfinite(matrix)) or np.abs(matrix - matrix.T).max() > tolerance:
-            raise ValueError(f"inertia of body {b} must be a symmetric matrix of finite numbers, got {matrix.tolist()}")
-        low, middle, high = np.linalg.eigvalsh(matrix)
-        if not low > 0:
-            raise ValueError(
-                f"inertia of body {b} must be positive, its principal moments are {low:.6g}, {middle:.6g}, {high:.6g}: "
-                "what has no inertia about an axis is points in a gd.System, joined by a gd.Rod"
-            )
-        if low + middle < high - tolerance:
-            raise ValueError(
-                f"inertia of body {b} breaks the triangle inequality, {low:.6g} + {middle:.6g} < {high:.6g}: no "
-                "mass in space has these principal moments; each must be the sum of two of ∫x², ∫y², ∫z²"
-            )
+        _check_possible(b, matrix)
     return inertia
+
+
+def _check_possible(b: int, matrix: Float[np.ndarray, "3 3"]) -> None:
+    """Raises ValueError unless some body has this inertia matrix; it is that of the body number b."""
+    tolerance = 100 * np.finfo(matrix.dtype).eps * np.abs(matrix).max()
+    if not np.all(np.isfinite(matrix)) or np.abs(matrix - matrix.T).max() > tolerance:
+        raise ValueError(f"inertia of body {b} must be a symmetric matrix of finite numbers, got {matrix.tolist()}")
+    low, middle, high = np.linalg.eigvalsh(matrix)
+    if not low > 0:
+        raise ValueError(
+            f"inertia of body {b} must be positive, its principal moments are {low:.6g}, {middle:.6g}, {high:.6g}: "
+            "what has no inertia about an axis is points in a gd.System, joined by a gd.Rod"
+        )
+    if low + middle < high - tolerance:
+        raise ValueError(
+            f"inertia of body {b} breaks the triangle inequality, {low:.6g} + {middle:.6g} < {high:.6g}: no "
+            "mass in space has these principal moments; each must be the sum of two of ∫x², ∫y², ∫z²"
+        )
 
 
 @placed_anywhere
@@ -58,13 +65,16 @@ def _possible_or_nan(inertia: Float[Array, "B 3 3"]) -> Float[Array, "B 3 3"]:
     slack = 100 * jnp.finfo(inertia.dtype).eps * jnp.max(jnp.abs(inertia))
     spread = (half + slack)[:, None, None] * np.eye(3)[None] - inertia
     valid = jax.vmap(_is_positive)(inertia) & jax.vmap(_is_positive)(spread)
-    return inertia * jnp.where(valid, 1.0, jnp.nan)[:, None, None]
+    known = jnp.where(valid, 1.0, jnp.nan)
+    return inertia * known[:, None, None]
 
 
 def _is_positive(matrix: Float[Array, "3 3"]) -> Bool[Array, ""]:
     """Whether a symmetric matrix is positive definite, by its leading minors."""
+    first = matrix[0, 0]
     second = matrix[0, 0] * matrix[1, 1] - matrix[0, 1] * matrix[1, 0]
-    return (matrix[0, 0] > 0) & (second > 0) & (matrix[0] @ jnp.cross(matrix[1], matrix[2]) > 0)
+    third = matrix[0] @ jnp.cross(matrix[1], matrix[2])
+    return (first > 0) & (second > 0) & (third > 0)
 
 
 def check_rotations(rotations: Float[Array, "B 3 3"]) -> None:

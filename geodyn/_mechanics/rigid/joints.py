@@ -31,7 +31,8 @@ class AbstractJoint(AbstractConstraint, AbstractOnBodies):
     def __init__(self, bodies: Any, at: Rows = ORIGINS, rotation: Rows | None = None):
         if np.ndim(bodies) != 1 or not all(body is None or is_whole(body) for body in bodies):
             raise ValueError(f"bodies of a joint must be a pair of numbers of bodies, or one and None, got {bodies!r}")
-        self.bodies, self.at = tuple(bodies), jnp.asarray(at, float)
+        self.bodies = tuple(bodies)
+        self.at = jnp.asarray(at, float)
         self.rotation = jnp.asarray(np.eye(3) if rotation is None else rotation, float)
         if len(self.bodies) != 2 or self.bodies[0] == self.bodies[1]:
             raise ValueError(f"bodies of a joint must be two different ones, or one and None, got {bodies}")
@@ -42,9 +43,13 @@ class AbstractJoint(AbstractConstraint, AbstractOnBodies):
     def relative(self, poses: Poses) -> tuple[Float[Array, " 3"], Float[Array, "3 3"]]:
         """(d, C) in coordinates of body a: the vector from its place to that of b, and the rotation of b from the
         reference pose of the joint."""
-        (x, R), (y, S) = (_pose(poses, body) for body in self.bodies)
+        first, second = self.bodies
+        x, R = _pose(poses, first)
+        y, S = _pose(poses, second)
         here, there = self.at.astype(y.dtype)
-        return R.T @ (y + S @ there - x) - here, R.T @ S @ self.rotation.T.astype(y.dtype)
+        shift = R.T @ (y + S @ there - x) - here
+        turn = R.T @ S @ self.rotation.T.astype(y.dtype)
+        return shift, turn
 
 
 @checked
@@ -153,7 +158,9 @@ class Hinge(AbstractAxialJoint):
 
     def residual(self, space: AbstractManifold, bodies: Poses) -> Float[Array, " size"]:
         shift, turn = self.relative(bodies)
-        return jnp.concatenate([shift, across(self.axis).astype(turn.dtype) @ turn @ self.axis.astype(turn.dtype)])
+        # The axis, which turns with the second body, has no part across the axis of the first one.
+        tilt = across(self.axis).astype(turn.dtype) @ turn @ self.axis.astype(turn.dtype)
+        return jnp.concatenate([shift, tilt])
 
 
 @checked
@@ -187,12 +194,14 @@ class Slider(AbstractAxialJoint):
 
     def residual(self, space: AbstractManifold, bodies: Poses) -> Float[Array, " size"]:
         shift, turn = self.relative(bodies)
-        return jnp.concatenate([across(self.axis).astype(turn.dtype) @ shift, _sine(turn)])
+        sideways = across(self.axis).astype(turn.dtype) @ shift
+        return jnp.concatenate([sideways, _sine(turn)])
 
 
 def across(axis: Float[Array, " 3"]) -> Float[Array, "2 3"]:
     """Two unit vectors that are orthogonal to an axis and to each other."""
     unit = axis / jnp.sqrt(jnp.sum(axis**2))
+    # The coordinate axis that is least parallel to it, so that the cross product is not short.
     least = (jnp.arange(3) == jnp.argmin(jnp.abs(unit))).astype(unit.dtype)
     first = jnp.cross(unit, least)
     first = first / jnp.sqrt(jnp.sum(first**2))
@@ -200,8 +209,10 @@ def across(axis: Float[Array, " 3"]) -> Float[Array, "2 3"]:
 
 
 def _pose(poses: Poses, body: int | None) -> tuple[Float[Array, " 3"], Float[Array, "3 3"]]:
+    """The position and the rotation of a body, or of the world."""
+    dtype = poses.position.dtype
     if body is None:
-        return jnp.zeros(3, poses.position.dtype), jnp.eye(3, dtype=poses.position.dtype)
+        return jnp.zeros(3, dtype), jnp.eye(3, dtype=dtype)
     return poses.position[body], poses.rotation[body]
 
 

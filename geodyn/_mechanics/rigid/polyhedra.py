@@ -1,6 +1,7 @@
 """Convex polyhedra and their contacts in flat space: vertices on faces and edges on edges, by separating planes (Baraff
 & Witkin, Physically Based Modeling, SIGGRAPH 1997)."""
 
+import itertools
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -20,8 +21,9 @@ from geodyn._mechanics.elements.friction import tangential
 from geodyn._mechanics.elements.poses import AbstractOnBodies, Poses
 from geodyn._mechanics.rigid.inertia import rows
 
-MARGIN = 1e-6
-NEARLY = 1e-3
+MARGIN = 1e-6  # Relative: what counts as the end of an edge, as parallel edges, and as a place on a face.
+NEARLY = 1e-3  # Relative to the size of both bodies: by how much faces that lie on each other may tilt.
+Vector = Float[Array, " 3"]
 
 
 class Polyhedron(eqx.Module):
@@ -63,33 +65,52 @@ class Polyhedron(eqx.Module):
             hull = ConvexHull(points)
         except QhullError as error:
             raise ValueError(f"points of a Polyhedron must span a volume, these do not: {points.tolist()}") from error
-        middle = points.mean(axis=0)
-        corners = points[hull.simplices] - middle
-        volumes = np.abs(np.linalg.det(corners)) / 6
-        centre = middle + volumes @ corners.sum(axis=1) / 4 / hull.volume
-        vertices, corners = points[hull.vertices] - centre, points[hull.simplices] - centre
-        # A tetrahedron with corners 0 and c has ∫ x xᵀ = V/20 (Σ c cᵀ + (Σ c)(Σ c)ᵀ).
-        signed = np.linalg.det(corners) * np.sign(np.einsum("fi,fi->f", corners.mean(axis=1), hull.equations[:, :3]))
-        signed = np.abs(signed) * np.sign(np.einsum("fi,fi->f", corners[:, 0], hull.equations[:, :3])) / 6
-        sums = corners.sum(axis=1)
-        moments = np.einsum("fci,fcj->fij", corners, corners) + sums[:, :, None] * sums[:, None, :]
-        faces = np.unique(np.round(hull.equations[:, :3], 9), axis=0)
-        faces /= np.linalg.norm(faces, axis=1, keepdims=True)
-        heights = vertices @ faces.T
-        on = heights > heights.max(axis=0) - 1e-9 * np.abs(vertices).max()
-        joined = on.astype(int) @ on.T.astype(int)
-        self.vertices, self.normals, self.offsets = (
-            *map(jnp.asarray, (vertices, faces)),
-            jnp.asarray(heights.max(axis=0)),
-        )
+        centre = _centre_of_mass(points, hull)
+        vertices = points[hull.vertices] - centre
+        # The hull has triangles: those of one face have the same normal.
+        normals = np.unique(np.round(hull.equations[:, :3], 9), axis=0)
+        normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+        heights = vertices @ normals.T
+        self.vertices = jnp.asarray(vertices)
+        self.normals = jnp.asarray(normals)
+        self.offsets = jnp.asarray(heights.max(axis=0))
         self.volume = jnp.asarray(hull.volume)
-        self.second_moment = jnp.asarray(np.einsum("f,fij->ij", signed, moments) / 20 / hull.volume)
-        self.edges = tuple((first, second) for first, second in np.argwhere(np.triu(joined, 1) >= 2).tolist())
+        self.second_moment = jnp.asarray(_second_moment(points[hull.simplices] - centre, hull.volume))
+        self.edges = _edges(vertices, heights)
 
     @checked
     def inertia(self, mass: Number) -> Float[Array, "3 3"]:
         """The inertia about the centre of mass, for `gd.rigid.RigidBodies`."""
         return mass * (jnp.trace(self.second_moment) * jnp.eye(3) - self.second_moment)
+
+
+def _centre_of_mass(points: Float[np.ndarray, "V 3"], hull: ConvexHull) -> Float[np.ndarray, "3"]:
+    """The centre of mass of the tetrahedra over the triangles of a hull, with their tips in the middle."""
+    middle = points.mean(axis=0)
+    corners = points[hull.simplices] - middle
+    volumes = np.abs(np.linalg.det(corners)) / 6
+    # A tetrahedron with a corner at 0 has its centre at a quarter of the sum of the others.
+    return middle + volumes @ corners.sum(axis=1) / 4 / hull.volume
+
+
+def _second_moment(corners: Float[np.ndarray, "T 3 3"], volume: float) -> Float[np.ndarray, "3 3"]:
+    """∫ x xᵀ/V about the centre of mass, from the corners of the triangles of the hull."""
+    # The centre is inside of the hull, so that the tetrahedra over its triangles fill it, each once.
+    volumes = np.abs(np.linalg.det(corners)) / 6
+    # A tetrahedron with corners 0 and c has ∫ x xᵀ = V/20 (Σ c cᵀ + (Σ c)(Σ c)ᵀ).
+    sums = corners.sum(axis=1)
+    squares = np.einsum("fci,fcj->fij", corners, corners)
+    moments = squares + sums[:, :, None] * sums[:, None, :]
+    return np.einsum("f,fij->ij", volumes, moments) / 20 / volume
+
+
+def _edges(vertices: Float[np.ndarray, "V 3"], heights: Float[np.ndarray, "V F"]) -> tuple[tuple[int, int], ...]:
+    """The pairs of vertices that are on two faces together, from their heights along the normals of the faces."""
+    rounding = 1e-9 * np.abs(vertices).max()
+    is_on = (heights > heights.max(axis=0) - rounding).astype(int)
+    in_common = is_on @ is_on.T
+    edges = np.argwhere(np.triu(in_common, 1) >= 2)
+    return tuple((first, second) for first, second in edges.tolist())
 
 
 @checked
@@ -111,7 +132,8 @@ def box(sides: Numbers) -> Polyhedron:
         volume 6.000000 [13. 10.  5.]
     """
     sides = np.asarray(rows("sides", number("sides", sides, positive=True), (3,)))
-    return Polyhedron(sides / 2 * np.stack(np.meshgrid(*[[-1.0, 1.0]] * 3, indexing="ij"), axis=-1).reshape(8, 3))
+    signs = list(itertools.product([-1.0, 1.0], repeat=3))
+    return Polyhedron(sides / 2 * np.array(signs))
 
 
 class Touching(eqx.Module):
@@ -126,7 +148,7 @@ class Placed(eqx.Module):
     """A polyhedron in its pose in the world."""
 
     shape: Polyhedron
-    position: Float[Array, " 3"]
+    position: Vector
     rotation: Float[Array, "3 3"]
 
     @property
@@ -142,13 +164,16 @@ class Placed(eqx.Module):
     def heights(self, x: Float[Array, "W 3"]) -> tuple[Float[Array, "W F"], Float[Array, "F 3"]]:
         """(the heights [V, F] of points x[V, 3] above the planes of the faces, the outward normals [F, 3])."""
         normals = self.shape.normals @ self.rotation.T
-        return (x - self.position[None, :]) @ normals.T - self.shape.offsets[None, :], normals
+        from_centre = x - self.position[None, :]
+        return from_centre @ normals.T - self.shape.offsets[None, :], normals
 
     @property
     def ends(self) -> tuple[Float[Array, "E 3"], Float[Array, "E 3"]]:
         """Starts and directions [E, 3] of the edges in world coordinates."""
-        first, second = (self.vertices[np.array(self.shape.edges)[:, i]] for i in (0, 1))
-        return first, second - first
+        first, second = np.array(self.shape.edges).T
+        vertices = self.vertices
+        start = vertices[first]
+        return start, vertices[second] - start
 
 
 def vertices_on_face(a: Placed, b: Placed) -> Touching:
@@ -169,40 +194,58 @@ def edges_on_edges(a: Placed, b: Placed) -> Touching:
     cross, and the plane of their directions separates a and b, and does so as well as any face, all within a tolerance.
     The tolerance is for faces that lie on each other: if they tilt a little, it is the crossing edges that touch next.
     """
-    pairs = [np.repeat(np.arange(len(a.shape.edges)), len(b.shape.edges))]
-    pairs.append(np.tile(np.arange(len(b.shape.edges)), len(a.shape.edges)))
-    (start, along), (other, across) = ([x[i] for x in end.ends] for end, i in zip((a, b), pairs, strict=True))
+    of_a = len(a.shape.edges)
+    of_b = len(b.shape.edges)
+    each_of_a = np.repeat(np.arange(of_a), of_b)
+    each_of_b = np.tile(np.arange(of_b), of_a)
+    start, along = a.ends
+    other, across = b.ends
     apart = jnp.maximum(face_separation(a, b), face_separation(b, a))
-    return jax.vmap(lambda *edges: _edge_on_edge(a, b, apart, *edges))(start, along, other, across)
+
+    def touch(start: Vector, along: Vector, other: Vector, across: Vector) -> Touching:
+        return _edge_on_edge(a, b, apart, start, along, other, across)
+
+    return jax.vmap(touch)(start[each_of_a], along[each_of_a], other[each_of_b], across[each_of_b])
 
 
 def face_separation(a: Placed, b: Placed) -> Scalar:
     """The height of the lowest vertex of a above a face of b, for the face where it is largest."""
-    return jnp.max(jnp.min(b.heights(a.vertices)[0], axis=0))
+    heights, _ = b.heights(a.vertices)
+    return jnp.max(jnp.min(heights, axis=0))
 
 
 def _edge_on_edge(
     a: Placed,
     b: Placed,
     apart: Scalar,
-    start: Float[Array, " 3"],
-    along: Float[Array, " 3"],
-    other: Float[Array, " 3"],
-    across: Float[Array, " 3"],
+    start: Vector,
+    along: Vector,
+    other: Vector,
+    across: Vector,
 ) -> Touching:
-    size, normal, between = a.size + b.size, jnp.cross(along, across), other - start
+    """The contact of an edge of a, from `start` in the direction `along`, with one of b, from `other` in the direction
+    `across`; `apart` is how far the faces separate the bodies."""
+    size = a.size + b.size
+    normal = jnp.cross(along, across)
+    between = other - start
     square = normal @ normal
     crossing = square > MARGIN**2 * (along @ along) * (across @ across)
     square = jnp.where(crossing, square, 1)
     unit = jnp.where(crossing, normal / jnp.sqrt(square), jnp.asarray([1.0, 0.0, 0.0], square.dtype))
-    s, t = jnp.cross(between, across) @ normal / square, jnp.cross(between, along) @ normal / square
+    # The parameters, from 0 to 1, of the places at which the lines of the edges are nearest to each other.
+    s = jnp.cross(between, across) @ normal / square
+    t = jnp.cross(between, along) @ normal / square
     inside = (jnp.abs(s - 0.5) < 0.5 - MARGIN) & (jnp.abs(t - 0.5) < 0.5 - MARGIN)
-    mine, theirs = (a.vertices - start[None, :]) @ unit, (b.vertices - other[None, :]) @ unit
+    # The heights of all vertices above their own edge. The normal points away from a.
+    mine = (a.vertices - start[None, :]) @ unit
+    theirs = (b.vertices - other[None, :]) @ unit
     sign = jnp.where(jnp.max(mine) < -jnp.min(mine), 1, -1)
     separates = (jnp.max(sign * mine) < NEARLY * size) & (jnp.min(sign * theirs) > -NEARLY * size)
     gap = sign * (unit @ between)
-    gap = jnp.where(crossing & inside & separates & (gap > apart - NEARLY * size), gap, size)
-    return Touching(gap, sign * unit, (start + s * along + other + t * across) / 2)
+    as_well_as_faces = gap > apart - NEARLY * size
+    gap = jnp.where(crossing & inside & separates & as_well_as_faces, gap, size)
+    place = (start + s * along + other + t * across) / 2
+    return Touching(gap, sign * unit, place)
 
 
 class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
@@ -252,7 +295,8 @@ class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
         friction: Each = 0.0,
         pairs: Indices | None = None,
     ):
-        self.shapes, self.restitution = tuple(shapes), number("restitution", restitution, most=1.0)
+        self.shapes = tuple(shapes)
+        self.restitution = number("restitution", restitution, most=1.0)
         self.friction = coefficient(friction)
         every = np.stack(np.triu_indices(len(self.shapes), 1), axis=1)
         self.pairs = index_tuples("pairs", every if pairs is None else pairs, 2)
@@ -264,19 +308,25 @@ class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
         """All possible contacts as (body that the normals point away from, body that they point to, contacts)."""
         if len(bodies.position) != len(self.shapes):
             raise ValueError(f"shapes must be one for each body ({len(bodies.position)}), got {len(self.shapes)}")
-        placed = [Placed(*x) for x in zip(self.shapes, bodies.position, bodies.rotation, strict=True)]
+        poses = zip(self.shapes, bodies.position, bodies.rotation, strict=True)
+        placed = [Placed(*pose) for pose in poses]
         found = []
         for i, j in self.pairs:
-            a, b = placed[i], placed[j]
-            found += [(j, i, vertices_on_face(a, b)), (i, j, vertices_on_face(b, a)), (i, j, edges_on_edges(a, b))]
+            a = placed[i]
+            b = placed[j]
+            found.append((j, i, vertices_on_face(a, b)))
+            found.append((i, j, vertices_on_face(b, a)))
+            found.append((i, j, edges_on_edges(a, b)))
         return found
 
     def gap(self, space: AbstractManifold, bodies: Poses) -> Float[Array, " c"]:
         return jnp.concatenate([touch.gap for *_, touch in self.touching(bodies)])
 
     def slip(self, space: AbstractManifold, bodies: Poses, rates: Poses) -> Float[Array, "c s"]:
-        def at(body: int, x: Float[Array, " 3"]) -> Float[Array, " 3"]:
-            return rates.position[body] + rates.rotation[body] @ bodies.rotation[body].T @ (x - bodies.position[body])
+        def at(body: int, x: Vector) -> Vector:
+            """The velocity of a body at a place x of the world."""
+            from_origin = x - bodies.position[body]
+            return rates.position[body] + rates.rotation[body] @ bodies.rotation[body].T @ from_origin
 
         def one(i: int, j: int, touch: Touching) -> Float[Array, "c s"]:
             relative = jax.vmap(lambda x: at(j, x) - at(i, x))(touch.place)

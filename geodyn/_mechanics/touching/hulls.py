@@ -104,12 +104,18 @@ class Hulls(AbstractFrictionalContact):
         self.pairs = pairs_of("Hulls", "body", self.bodies, pairs)
 
     def gap(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " c"]:
-        return self._in_order([gaps_of_hulls(space, x[a], x[b]) for a, b in self._alike(space, x)])
+        found = []
+        for a, b in self._alike(space, x):
+            found.append(gaps_of_hulls(space, x[a], x[b]))
+        return self._in_order(found)
 
     def slip(self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]) -> Float[Array, "c s"]:
-        return self._in_order([slips_of_hulls(space, x[a], x[b], v[a], v[b]) for a, b in self._alike(space, x)])
+        found = []
+        for a, b in self._alike(space, x):
+            found.append(slips_of_hulls(space, x[a], x[b], v[a], v[b]))
+        return self._in_order(found)
 
-    def _alike(self, space: AbstractManifold, x: Float[Array, "N n"]) -> list[list[np.ndarray]]:
+    def _alike(self, space: AbstractManifold, x: Float[Array, "N n"]) -> list[tuple[np.ndarray, np.ndarray]]:
         """The points [c, A] and [c, B] of the first and the second bodies of all pairs, those with bodies of the same
         sizes together. Raises ValueError where there are no such hulls."""
         if not isinstance(space, AbstractConstantCurvature) or space.dim not in (2, 3):
@@ -123,14 +129,19 @@ class Hulls(AbstractFrictionalContact):
                 raise ValueError(f"bodies of Hulls must have {wanted}, got {body}")
             if max(body) >= len(x):
                 raise ValueError(f"bodies of Hulls name point {max(body)}, but there are {len(x)} points")
-        groups = self._groups().values()
-        return [[np.array([self.bodies[self.pairs[i][k]] for i in which]) for k in (0, 1)] for which in groups]
+        found = []
+        for which in self._groups().values():
+            first = [self.bodies[self.pairs[i][0]] for i in which]
+            second = [self.bodies[self.pairs[i][1]] for i in which]
+            found.append((np.array(first), np.array(second)))
+        return found
 
     def _groups(self) -> dict[tuple[int, ...], list[int]]:
         """The numbers of the pairs, by the sizes of their bodies."""
         groups: dict[tuple[int, ...], list[int]] = {}
         for i, pair in enumerate(self.pairs):
-            groups.setdefault(tuple(len(self.bodies[k]) for k in pair), []).append(i)
+            sizes = tuple(len(self.bodies[k]) for k in pair)
+            groups.setdefault(sizes, []).append(i)
         return groups
 
     def _in_order(self, found: list[Array]) -> Float[Array, "c ..."]:
@@ -162,15 +173,18 @@ def slips_of_hulls(
 
 def _gap(space: AbstractConstantCurvature, first: Float[Array, "A n"], second: Float[Array, "B n"]) -> Scalar:
     curvature = space.chart.curvature
-    X = _embedded(space, first, second)
+    X = _embed(space, first, second)
     found = _widest_of(curvature, X, len(first))
     normal, square = _plane(curvature, _pick(found.corners, X))
     if curvature:
         halves = found.corners[1] == found.corners[2]
         middle, across = _middle(curvature, X[0], X[len(first)])
-        normal, square = jnp.where(halves, middle, normal), jnp.where(halves, across, square)
+        normal = jnp.where(halves, middle, normal)
+        square = jnp.where(halves, across, square)
     is_none = square <= 0  # not where it is NaN
-    height = found.sign * (normal @ _pick(found.lowest[None], X)[0]) / jnp.sqrt(jnp.where(is_none, 1, square))
+    length = jnp.sqrt(jnp.where(is_none, 1, square))
+    lowest = _pick(found.lowest[None], X)[0]
+    height = found.sign * (normal @ lowest) / length
     arc = {1: jnp.arcsin, 0: lambda h: h, -1: jnp.arcsinh}[curvature]
     return jnp.where(is_none, -1, 2 * arc(height))
 
@@ -185,28 +199,49 @@ def _slip(
     """With the sums P = Σ λX of points of each hull that are the same where they touch: the relative velocity of these
     places, without its part along P and along the normal. Times 2/Σ λ, the rate at which the gap grows with it."""
     curvature = space.chart.curvature
-    X, V = jax.jvp(lambda *x: _embedded(space, *x), (first, second), (u, w))
+    X, V = jax.jvp(lambda *x: _embed(space, *x), (first, second), (u, w))
     corners = _widest_of(curvature, X, len(first)).corners
-    X, V = _pick(corners, X), _pick(corners, V)
+    X = _pick(corners, X)
+    V = _pick(corners, V)
     normal, square = _plane(curvature, X)
-    # Where they touch, the points X of both signs are linearly dependent: Σ λX = 0.
-    share = adjugate(X).T @ normal
-    share = jnp.maximum(jnp.where(jnp.sum(share) < 0, -share, share), 0)
+    share = _shares(X, normal)
     of_first = corners < len(first)
-    here, there = share * of_first, share * ~of_first
-    P, Q = here @ X, there @ X
-    here, there = here / _size(curvature, P), there / _size(curvature, Q)
-    P, moved = -P / _size(curvature, P), (here + there) @ V
+    here = share * of_first
+    there = share * ~of_first
+    # Sums of points become points: the same place of both hulls, times −1 for the first.
+    P = here @ X
+    size = _size(curvature, P)
+    here = here / size
+    there = there / _size(curvature, there @ X)
+    velocity = (here + there) @ V
     if curvature:
-        # The reflection that maps P to the origin, or on the sphere to the point opposite.
+        # In the tangent space at the origin, of which all first coordinates are 0, slips are vectors of flat space.
         form = jnp.asarray([1.0, *[curvature] * space.dim], X.dtype)
-        mirror = P + jnp.asarray(np.arange(len(P)) == 0, X.dtype) * jnp.where(P[0] < 0, -1, 1)
-        normal, moved = (
-            y - mirror * (2 * jnp.sum(form * mirror * y) / jnp.sum(form * mirror**2)) for y in (form * normal, moved)
-        )
+        mirror = _mirror(-P / size)
+        normal = _reflect(form, mirror, form * normal)
+        velocity = _reflect(form, mirror, velocity)
     total = jnp.sum(here + there)
     grows = 2 / jnp.where(total > 0, total, 1) / jnp.sqrt(jnp.where(square > 0, square, 1))
-    return tangential(Euclidean(space.dim), jnp.zeros_like(first[0]), grows * normal[1:], moved[1:])
+    return tangential(Euclidean(space.dim), jnp.zeros_like(first[0]), grows * normal[1:], velocity[1:])
+
+
+def _shares(X: Float[Array, "D D"], normal: Float[Array, " D"]) -> Float[Array, " D"]:
+    """The λ ≥ 0 with Σ λX = 0: where two hulls touch, their points X, with both signs, are linearly dependent."""
+    share = adjugate(X).T @ normal
+    share = jnp.where(jnp.sum(share) < 0, -share, share)
+    return jnp.maximum(share, 0)
+
+
+def _mirror(P: Float[Array, " D"]) -> Float[Array, " D"]:
+    """The vector of the reflection that maps the point P to the origin or to minus the origin: to the farther of the
+    two, so that the vector is not short."""
+    origin = jnp.asarray(np.arange(len(P)) == 0, P.dtype)
+    return P + origin * jnp.where(P[0] < 0, -1, 1)
+
+
+def _reflect(form: Float[Array, " D"], mirror: Float[Array, " D"], y: Float[Array, " D"]) -> Float[Array, " D"]:
+    """The mirror image of y in the plane that is normal to `mirror` in the quadratic form."""
+    return y - mirror * (2 * jnp.sum(form * mirror * y) / jnp.sum(form * mirror**2))
 
 
 def _size(curvature: int, P: Float[Array, " D"]) -> Scalar:
@@ -215,29 +250,40 @@ def _size(curvature: int, P: Float[Array, " D"]) -> Scalar:
     return jnp.sqrt(jnp.where(square > 0, square, 1))
 
 
-def _embedded(
+def _embed(
     space: AbstractConstantCurvature, first: Float[Array, "A n"], second: Float[Array, "B n"]
 ) -> Float[Array, "P D"]:
     """The points of both hulls in the embedding, times −1 for the first, as (w, X')."""
     curvature = space.chart.curvature
     x = jnp.concatenate([first, second])
     if curvature < 0:
-        # About a point between both: no digits are lost far out. That point changes nothing, so it has no derivative.
-        a, b = jax.lax.stop_gradient((first[0], second[0]))
-        middle = space.exp(a, log_of(space, a, b, 0) / 2)
-        lengths = jnp.sqrt(jnp.diagonal(space.metric(middle)))
-        y = jax.vmap(lambda x: lengths * log_of(space, middle, x, 0))(x)
-        squares = jnp.sum(y**2, axis=1)
-        w = jax.vmap(lambda square: cosine(-1, square))(squares)
-        X = jax.vmap(lambda square: sine_ratio(-1, square))(squares)[:, None] * y
+        w, X = _embed_about_the_middle(space, x, first[0], second[0])
+    elif curvature == 0:
+        X = jax.vmap(space.embed)(x)
+        w = jnp.ones(len(x), x.dtype)
+        # About the first point: far from the origin no digits are lost.
+        X = X - jax.lax.stop_gradient(X[:1])
     else:
         X = jax.vmap(space.embed)(x)
-        if curvature == 0:
-            w, X = jnp.ones(len(x), x.dtype), X - jax.lax.stop_gradient(X[:1])
-        else:
-            w, X = X[:, -1], X[:, :-1]
+        w = X[:, -1]
+        X = X[:, :-1]
     signs = jnp.asarray(np.repeat([-1.0, 1.0], [len(first), len(second)]), x.dtype)
     return signs[:, None] * jnp.concatenate([w[:, None], X], axis=1)
+
+
+def _embed_about_the_middle(
+    space: AbstractConstantCurvature, x: Float[Array, "P n"], a: Float[Array, " n"], b: Float[Array, " n"]
+) -> tuple[Float[Array, " P"], Float[Array, "P n"]]:
+    """(w, X') of points of hyperbolic space, with the origin in the middle between a and b: no digits are lost far
+    out. Where the origin is changes nothing, so it has no derivative."""
+    a, b = jax.lax.stop_gradient((a, b))
+    middle = space.exp(a, log_of(space, a, b, 0) / 2)
+    lengths = jnp.sqrt(jnp.diagonal(space.metric(middle)))
+    y = jax.vmap(lambda x: lengths * log_of(space, middle, x, 0))(x)
+    squares = jnp.sum(y**2, axis=1)
+    w = jax.vmap(lambda square: cosine(-1, square))(squares)
+    ratios = jax.vmap(lambda square: sine_ratio(-1, square))(squares)
+    return w, ratios[:, None] * y
 
 
 class Plane(NamedTuple):
@@ -261,13 +307,18 @@ def _widest(curvature: int, first: int, X: Float[Array, "P D"]) -> Plane:
     if curvature:
         # Far out in hyperbolic space the other planes lose their digits.
         middle, square = _middle(curvature, X[0], X[first])
-        normals, squares = jnp.concatenate([normals, middle[None]]), jnp.append(squares, square)
-        choices = jnp.concatenate([choices, jnp.asarray([[0, *[first] * (X.shape[1] - 1)]], choices.dtype)])
+        its_corners = [0, *[first] * (X.shape[1] - 1)]
+        normals = jnp.concatenate([normals, middle[None]])
+        squares = jnp.append(squares, square)
+        choices = jnp.concatenate([choices, jnp.asarray([its_corners], choices.dtype)])
     heights = normals @ X.T
-    low, high = jnp.min(heights, axis=1), jnp.max(heights, axis=1)
+    # All points are on the same side of a plane that separates the bodies, since those of the first have the sign −1.
+    low = jnp.min(heights, axis=1)
+    high = jnp.max(heights, axis=1)
     known = squares > 0
     size = jnp.sqrt(jnp.where(known, squares, 1))
-    best = jnp.argmax(jnp.where(known, jnp.maximum(low, -high) / size, -jnp.inf))
+    separation = jnp.where(known, jnp.maximum(low, -high) / size, -jnp.inf)
+    best = jnp.argmax(separation)
     sign = jnp.where(low[best] > -high[best], 1, -1).astype(X.dtype)
     return Plane(choices[best], sign, jnp.argmin(sign * heights[best]))
 
@@ -275,12 +326,14 @@ def _widest(curvature: int, first: int, X: Float[Array, "P D"]) -> Plane:
 @functools.cache
 def _choices(points: int, size: int) -> Int[np.ndarray, "_ D"]:
     """All choices of so many points."""
-    return np.array(list(itertools.combinations(range(points), size)))
+    choices = itertools.combinations(range(points), size)
+    return np.array(list(choices))
 
 
 def _pick(which: Int[Array, " k"], X: Float[Array, "P D"]) -> Float[Array, "k D"]:
     """X[which]; by a product, whose derivative is one too."""
-    return (which[:, None] == jnp.arange(len(X))[None, :]).astype(X.dtype) @ X
+    is_picked = which[:, None] == jnp.arange(len(X))[None, :]
+    return is_picked.astype(X.dtype) @ X
 
 
 def _plane(curvature: int, corners: Float[Array, "D D"]) -> tuple[Float[Array, " D"], Scalar]:
@@ -289,7 +342,9 @@ def _plane(curvature: int, corners: Float[Array, "D D"]) -> tuple[Float[Array, "
     if len(along) == 2:
         normal = jnp.cross(along[0], along[1])
     else:
-        w, X = along[:, 0], along[:, 1:]
+        w = along[:, 0]
+        X = along[:, 1:]
+        # The cross product of three vectors of R⁴, by those of R³.
         faces = jnp.cross(X[np.array([1, 2, 0])], X[np.array([2, 0, 1])])
         normal = jnp.append(X[0] @ faces[0], -w @ faces)
     return normal, curvature * normal[0] ** 2 + jnp.sum(normal[1:] ** 2)
@@ -297,15 +352,18 @@ def _plane(curvature: int, corners: Float[Array, "D D"]) -> tuple[Float[Array, "
 
 def _middle(curvature: int, a: Float[Array, " D"], b: Float[Array, " D"]) -> tuple[Float[Array, " D"], Scalar]:
     """The plane in the middle between two points of curved space, X = −a and X = b, as in `_plane`."""
-    normal = jnp.asarray([curvature, *[1] * (len(a) - 1)], a.dtype) * (a + b)
+    form = jnp.asarray([curvature, *[1] * (len(a) - 1)], a.dtype)
+    normal = form * (a + b)
     return normal, curvature * normal[0] ** 2 + jnp.sum(normal[1:] ** 2)
 
 
 def _bodies(bodies: Sequence[Indices]) -> Tuples:
     """The bodies as tuples of different points; ValueError where they are none."""
-    found = [np.asarray(body) for body in bodies]
-    for body in found:
-        if body.ndim != 1 or len(set(body.tolist())) < max(body.size, 3) or body.min() < 0:
+    found = []
+    for body in map(np.asarray, bodies):
+        points = body.tolist()
+        if body.ndim != 1 or len(set(points)) < max(body.size, 3) or body.min() < 0:
             wanted = "3 or more different points with indices ≥ 0 each"
-            raise ValueError(f"bodies of Hulls must have {wanted}, got {shown(body.tolist())}")
-    return tuple(tuple(body.tolist()) for body in found)
+            raise ValueError(f"bodies of Hulls must have {wanted}, got {shown(points)}")
+        found.append(tuple(points))
+    return tuple(found)

@@ -10,6 +10,7 @@ Letters of the shapes: n coordinates of a point, q nodes of a path, k polynomial
 
 import abc
 import functools
+import itertools
 from typing import NamedTuple
 
 import equinox as eqx
@@ -36,7 +37,9 @@ MOST_TURNS = 40
 SINGULAR = 1e-12
 EDGES = np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]])
 # Where the search may begin, the middle first. It begins elsewhere only where that is nearer by more than rounding.
-STARTS = np.array([[0.5, 0.5], *[[s, t] for s in (0.0, 0.5, 1.0) for t in (0.0, 0.5, 1.0) if (s, t) != (0.5, 0.5)]])
+MIDDLE = (0.5, 0.5)
+OTHERS = [at for at in itertools.product((0.0, 0.5, 1.0), repeat=2) if at != MIDDLE]
+STARTS = np.array([MIDDLE, *OTHERS])
 NEARER = 1e-6
 
 
@@ -147,7 +150,8 @@ class OfEdges(AbstractTouch):
 
     def half_square(self, at: Float[Array, "2"]) -> Scalar:
         s, t = at
-        chords = self.squares * jax.vmap(lambda square: sine_ratio(self.curvature, square / 4))(self.squares) ** 2
+        ratios = jax.vmap(lambda square: sine_ratio(self.curvature, square / 4))(self.squares)
+        chords = self.squares * ratios**2
         first = self._weights(s, self.squares[0])
         second = self._weights(t, self.squares[5])
         c = jnp.concatenate([first, -second])
@@ -217,7 +221,8 @@ def touch_of(space: AbstractManifold, ends: Float[Array, "4 n"], reach: Scalar, 
 
 
 def _of_paths(space: AbstractManifold, ends: Float[Array, "4 n"], reach: Scalar, effort: Effort) -> OfPaths:
-    first, second = (path(space, *ends[k : k + 2]) for k in (0, 2))
+    first = path(space, ends[0], ends[1])
+    second = path(space, ends[2], ends[3])
     return OfPaths(space, first, second, reach, effort)
 
 
@@ -280,12 +285,13 @@ def _(primals: tuple[AbstractTouch], tangents: tuple[AbstractTouch]) -> tuple[Fl
     def slope(touch: AbstractTouch, at: Float[Array, "2"]) -> Float[Array, "2"]:
         return jax.grad(touch.half_square)(at)
 
-    _, moved = change_of(lambda touch: slope(touch, at), primals, tangents)
-    there, hessian = _expanded(touch, at)[1:]
-    return at, -_undone(hessian, moved, _is_free(at, there))
+    # The slope stays 0: at the nearest place its change is that by the segments and by the parameters together.
+    _, change = change_of(lambda touch: slope(touch, at), primals, tangents)
+    _, here, hessian = _expand(touch, at)
+    return at, -_undo(hessian, change, _is_free(at, here))
 
 
-def _expanded(touch: AbstractTouch, at: Float[Array, "2"]) -> tuple[Scalar, Float[Array, "2"], Float[Array, "2 2"]]:
+def _expand(touch: AbstractTouch, at: Float[Array, "2"]) -> tuple[Scalar, Float[Array, "2"], Float[Array, "2 2"]]:
     """The half square of the distance, its slope and its second derivative."""
 
     def slope(at: Float[Array, "2"]) -> tuple[Float[Array, "2"], tuple[Scalar, Float[Array, "2"]]]:
@@ -301,7 +307,7 @@ def _is_free(at: Float[Array, "2"], slope: Float[Array, "2"]) -> Bool[Array, "2"
     return ~(((at <= 0) & (slope >= 0)) | ((at >= 1) & (slope <= 0)))
 
 
-def _undone(hessian: Float[Array, "2 2"], change: Float[Array, "2"], free: Bool[Array, "2"]) -> Float[Array, "2"]:
+def _undo(hessian: Float[Array, "2 2"], change: Float[Array, "2"], free: Bool[Array, "2"]) -> Float[Array, "2"]:
     """The change of the parameters that are free whose image under the second derivative is the given one. Where that
     is singular, as for parallel segments, it is the smallest such change."""
     a = jnp.where(free[0], hessian[0, 0], 0)
@@ -313,9 +319,10 @@ def _undone(hessian: Float[Array, "2 2"], change: Float[Array, "2"], free: Bool[
     regular = determinant > SINGULAR * total**2
     # A matrix of rank one is its own inverse on its image, but for the square of its trace.
     scale = jnp.where(regular, determinant, jnp.where(total > 0, total**2, 1))
-    first = jnp.where(regular, jnp.stack([c, -b]), jnp.stack([a, b]))
-    second = jnp.where(regular, jnp.stack([-b, a]), jnp.stack([b, c]))
-    return jnp.stack([jnp.sum(first * change), jnp.sum(second * change)]) / scale
+    first_row = jnp.where(regular, jnp.stack([c, -b]), jnp.stack([a, b]))
+    second_row = jnp.where(regular, jnp.stack([-b, a]), jnp.stack([b, c]))
+    product = jnp.stack([jnp.sum(first_row * change), jnp.sum(second_row * change)])
+    return product / scale
 
 
 class Search(NamedTuple):
@@ -340,9 +347,9 @@ def _search(touch: AbstractTouch) -> Float[Array, "2"]:
     rounding = jnp.finfo(dtype).eps
 
     def turn(state: Search) -> Search:
-        value, slope, hessian = _expanded(touch, state.at)
+        value, slope, hessian = _expand(touch, state.at)
         free = _is_free(state.at, slope)
-        newton = -_undone(hessian, slope, free)
+        newton = -_undo(hessian, slope, free)
         # Where the second derivative is not positive, the step that would be right in flat space.
         total = jnp.trace(hessian)
         descends = jnp.sum(newton * slope) < 0
@@ -354,16 +361,32 @@ def _search(touch: AbstractTouch) -> Float[Array, "2"]:
         lower = there <= state.value * (1 + 100 * rounding)
         moved = jnp.max(jnp.abs(trial - state.at))
         done = lower & (state.part == 1) & (moved <= rounding**0.75)
-        at = jnp.where(lower, trial, state.at)
         part = jnp.where(lower, jnp.minimum(2 * state.part, 1), state.part / 2)
-        return Search(at, jnp.where(lower, there, state.value), part, done, state.turns + 1)
+        return Search(
+            at=jnp.where(lower, trial, state.at),
+            value=jnp.where(lower, there, state.value),
+            part=part,
+            done=done,
+            turns=state.turns + 1,
+        )
 
+    def proceed(state: Search) -> Bool[Array, ""]:
+        return ~state.done & (state.turns < MOST_TURNS)
+
+    start, value = _best_start(touch)
+    begin = Search(start, value, jnp.ones((), dtype), jnp.zeros((), bool), jnp.zeros((), int))
+    end = jax.lax.while_loop(proceed, turn, batched_as(touch, begin))
+    return jnp.where(end.done, end.at, jnp.nan)
+
+
+def _best_start(touch: AbstractTouch) -> tuple[Float[Array, "2"], Scalar]:
+    """The start of the search with the least half square, and that."""
+    dtype = touch.dtype
     starts = jnp.asarray(STARTS, dtype)
     values = jax.vmap(lambda at: touch.half_square(at))(starts)
+    # The middle is taken unless another start is clearly nearer.
     handicap = jnp.asarray(1 + NEARER * (np.arange(len(STARTS)) > 0), dtype)
     best = jnp.arange(len(STARTS)) == jnp.argmin(values * handicap)
     start = jnp.sum(jnp.where(best[:, None], starts, 0), axis=0)
     value = jnp.sum(jnp.where(best, values, 0))
-    begin = Search(start, value, jnp.ones((), dtype), jnp.zeros((), bool), jnp.zeros((), int))
-    end = jax.lax.while_loop(lambda s: ~s.done & (s.turns < MOST_TURNS), turn, batched_as(touch, begin))
-    return jnp.where(end.done, end.at, jnp.nan)
+    return start, value
