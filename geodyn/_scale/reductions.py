@@ -12,7 +12,7 @@ import numpy as np
 from geodyn._engine.jit import static_count
 from geodyn._foundations.checks import numbers, returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, ArrayLike, Bool, Count, Each, Float, Int, Number, Numbers, PyTree
+from geodyn._foundations.typing import Array, Bool, Count, Each, Float, Int, Number, Numbers, PyTree
 
 
 def _itself(value: PyTree) -> PyTree:
@@ -40,7 +40,7 @@ class AbstractReduction(eqx.Module):
     """
 
     @abc.abstractmethod
-    def total(self, values: PyTree, good: Bool[Array, " B"]) -> PyTree:
+    def total(self, values: PyTree, good: Bool[Array | np.ndarray, " B"]) -> PyTree:
         """The total of a chunk of B members; all arrays of `values` have the axis [B] before their own."""
 
     @abc.abstractmethod
@@ -99,7 +99,7 @@ class Mean(AbstractReduction):
 
     of: Callable = eqx.field(static=True, default=_itself)
 
-    def total(self, values: PyTree, good: Bool[ArrayLike, " N"]) -> tuple[Array, PyTree, PyTree]:
+    def total(self, values: PyTree, good: Bool[Array | np.ndarray, " N"]) -> tuple[Array, PyTree, PyTree]:
         """(count, means, sums of squared differences from the mean)."""
         count = jnp.sum(good)
 
@@ -174,7 +174,7 @@ class Histogram(AbstractReduction):
         if self.edges.ndim != 1 or self.edges.size < 2 or not np.all(np.diff(self.edges) > 0):
             raise ValueError(f"edges must be at least two increasing numbers, got {edges!r}")
 
-    def total(self, values: PyTree, good: Bool[ArrayLike, " N"]) -> Int[Array, "..."]:
+    def total(self, values: PyTree, good: Bool[Array | np.ndarray, " N"]) -> Int[Array, "..."]:
         """How many members lie between each two edges, [..., K + 2] with those below and above."""
         x = jax.vmap(lambda value: returned("of", self.of, value))(values)
         place = jnp.searchsorted(jnp.asarray(self.edges, _as_float(x).dtype), x, side="right")
@@ -229,7 +229,7 @@ class Quantiles(AbstractReduction):
             raise ValueError(f"low must be smaller than high, got {low} and {high}")
         self.histogram = Histogram(np.linspace(low, high, static_count("bins", bins) + 1), of)
 
-    def total(self, values: PyTree, good: Bool[ArrayLike, " N"]) -> Int[Array, "..."]:
+    def total(self, values: PyTree, good: Bool[Array | np.ndarray, " N"]) -> Int[Array, "..."]:
         """The histogram's."""
         return self.histogram.total(values, good)
 

@@ -1,7 +1,7 @@
 """PURPOSE: families of optimal strokes: how the best stroke changes with the displacement or with the body."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -89,7 +89,8 @@ def _root(kkt: KKT, here: Point, h: float, of: Callable[[Point], Scalar]) -> Poi
         return advance(kkt, here.z, here.tangent, floating(h))
 
     # scipy's types want a number of numpy for `rtol`.
-    return at(brentq(lambda h: float(of(at(h))), 0.0, h, xtol=1e-13, rtol=np.float64(1e-13)))
+    length = brentq(lambda h: float(of(at(h))), 0.0, h, xtol=1e-13, rtol=np.float64(1e-13))
+    return at(cast(float, length))
 
 
 def _steepness(point: Point) -> Scalar:

@@ -222,7 +222,7 @@ def _newton(conditions: _Conditions, z: Float[Array, " n"]) -> tuple[Float[Array
         smallest: float = 1e3 * eps
         move, *_ = jnp.linalg.lstsq(jacobian, -value, rcond=smallest)
         size = jnp.linalg.norm(move) / jnp.linalg.norm(z)
-        first = jnp.where(state.count == 0, size, state.first)
+        first = jnp.asarray(jnp.where(state.count == 0, size, state.first))
         return _Iterate(z + move, size, first, state.count + 1)
 
     def near(state: _Iterate) -> Bool[Array, ""]:

@@ -190,11 +190,11 @@ def _line_search(
         rise = merit(a, search.bend, reached) - start
         accepted = rise <= 1e-4 * a * slope + rounding
         # The parabola with this slope at 0 and this rise at a has its minimum at the part `least` of a.
-        least = -slope * a / (rise - slope * a) / 2
+        least: Array = -slope * a / (rise - slope * a) / 2
         may_bend = search.straight & ~accepted & jnp.all(jnp.isfinite(reached))
-        bend = jnp.where(may_bend, correct(reached) / a**2, search.bend)
+        bend = jnp.asarray(jnp.where(may_bend, correct(reached) / a**2, search.bend))
         shorter = a * jnp.where(least > 0.3, least, 0.3)
-        length = jnp.where(accepted | search.straight, a, shorter)
+        length = jnp.asarray(jnp.where(accepted | search.straight, a, shorter))
         return Attempt(length, bend, jnp.array(False), accepted)
 
     def goes_on(search: Attempt) -> Bool[Array, ""]:
@@ -369,7 +369,7 @@ def _advance(
 Progress = bool | Callable[[int, float], None]
 
 
-def tell(progress: Progress, iteration: int, residual: Number) -> None:
+def tell(progress: Progress, iteration: int | Scalar, residual: float | Scalar) -> None:
     """Prints how far a search is, or calls the user's function with it, which may raise KeyboardInterrupt to end it."""
     if callable(progress):
         progress(int(iteration), float(residual))

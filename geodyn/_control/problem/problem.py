@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -185,7 +185,8 @@ class StrokeProblem(eqx.Module):
         r, rdot = jnp.split(point, 2)
         if self.springs is not None:
             xi = -self.swimmer.velocity(r, rdot)
-            left = unbalanced_forces(self.swimmer, self.springs.period, r, rdot)
+            body = cast(AbstractPassiveSwimmer, self.swimmer)
+            left = unbalanced_forces(body, self.springs.period, r, rdot)
             return jnp.concatenate([self.density(self.swimmer, r, rdot)[None], xi, left])
         if is_energy(self.density) and isinstance(self.swimmer, AbstractForceBalance):
             xi, power = velocity_and_power(self.swimmer, r, rdot)  # One balance of forces for both.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -107,7 +107,7 @@ def check_guess(
     start, last = (np.asarray(guess(floating(t))) for t in (0.0, 1.0))
     if start.shape != (m,):
         raise ValueError(f"optimal_stroke: guess must be a stroke of {m} shape variables, got shapes {start.shape}.")
-    r = np.asarray(jax.vmap(guess)(np.linspace(0.0, 1.0, 65)))
+    r = np.asarray(jax.vmap(guess)(jnp.linspace(0.0, 1.0, 65)))
     if np.all(r == r[:1]):
         raise ValueError(f"optimal_stroke: the guess stands still at {start}; give a loop or a shape.")
     if bounds is not None and not np.any(np.all((np.asarray(bounds[0]) < r) & (r < np.asarray(bounds[1])), axis=1)):
@@ -117,7 +117,7 @@ def check_guess(
         )
     if end is None:
         check_closed(guess)
-    elif not np.allclose(start, base, atol=1e-6) or not np.allclose(last, end, atol=1e-6):
+    elif not np.allclose(start, cast(Array, base), atol=1e-6) or not np.allclose(last, end, atol=1e-6):
         raise ValueError(
             f"optimal_stroke: guess leads from {start} to {last}, but ends= asks for {np.asarray(base)} to"
             f" {np.asarray(end)}; give it these ends, or leave it out."
@@ -223,7 +223,7 @@ def check_density(swimmer: AbstractLocomotion, density: Any, m: int) -> None:
             )
     if not is_energy(density):
         shape = jax.ShapeDtypeStruct((m,), jnp.result_type(float))
-        jax.eval_shape(lambda r, rdot: value_of(density, swimmer, r, rdot), shape, shape)
+        jax.eval_shape(lambda r, rdot: value_of(density, cast(Costly, swimmer), r, rdot), shape, shape)
 
 
 def check_kinds(swimmer: Any, method: Any, density: Any) -> None:

@@ -13,7 +13,7 @@ from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._engine.jit import jit
 from geodyn._foundations.results import RESULTS, AbstractOutcome
-from geodyn._foundations.typing import Array, Bool, Float, Number, PyTree, Scalar
+from geodyn._foundations.typing import Array, Bool, Float, PyTree, Scalar
 from geodyn._geometry.groups.rigid import SE2
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.costs import Costly
@@ -152,7 +152,7 @@ def _reach(problem: StrokeProblem, start: PyTree, method: AbstractStrokeMethod, 
 
 
 def farthest_led(
-    swimmer: Costly, centre: Float[Array, " m"], target: Number, method: Direct, search: Callable
+    swimmer: Costly, centre: Float[Array, " m"], target: float | Scalar, method: Direct, search: Callable
 ) -> tuple[float | None, float | None]:
     """(the largest displacement to which strokes around a shape were followed, the displacement at which their family
     folds back); each is None if not found.

@@ -491,7 +491,7 @@ def _(space: Product, x: Float[Array, " n"], v: Float[Array, " n"], steps: Count
 
 
 @functools.singledispatch
-def half_square(space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any) -> Scalar:
+def half_square(space: Any, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any) -> Scalar:
     """½ dist², by the space's own `squared_distance` if it has one; spaces made of other spaces register here."""
     y = nearest_image(space, x, y)
     if knows_distances(space):
@@ -579,7 +579,7 @@ def rays(
     x: Float[Array, " n"],
     v: Float[Array, " n"],
     ts: Float[Array, " T"],
-    steps: int,
+    steps: Count,
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     """Positions and velocities at the times ts of the motion without forces from x with the velocity v: a geodesic, of
     the set where the `constraint` vanishes if there is one."""
@@ -696,7 +696,7 @@ def check_manifold(space: AbstractManifold, x: Numbers) -> None:
         _check_embedding(space, x)
 
 
-def _check_embedding(space: AbstractManifold, x: Float[Array, " n"]) -> None:
+def _check_embedding(space: Any, x: Float[Array, " n"]) -> None:
     J = jax.jacfwd(space.embedding)(x)
     g = space.metric(x)
     scale = jnp.sqrt(jnp.abs(jnp.diag(g)))

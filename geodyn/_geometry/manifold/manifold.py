@@ -280,11 +280,11 @@ def _check_symmetric(x: Float[Array, " n"], g: Array) -> None:
     """Raises ValueError unless the metric g at x is symmetric, for concrete numbers."""
     if isinstance(g, Tracer):
         return
-    g = np.asarray(g)
-    if (g == g.T).all():  # It takes a quarter of the time of what minds NaN.
+    known = np.asarray(g)
+    if (known == known.T).all():  # It takes a quarter of the time of what minds NaN.
         return
-    if not np.array_equal(g, g.T, equal_nan=True) and not _is_symmetric(*_scale(g)):
-        raise ValueError(_not_symmetric(x, g))
+    if not np.array_equal(known, known.T, equal_nan=True) and not _is_symmetric(*_scale(known)):
+        raise ValueError(_not_symmetric(x, known))
 
 
 @jit

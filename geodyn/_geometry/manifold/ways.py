@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._engine.native import native_rows
-from geodyn._foundations.typing import Array, Float, Int
+from geodyn._foundations.typing import Array, Count, Float, Int
 from geodyn._integrators.contract.tableau import gauss
 
 # The stages of a step are iterated so often: they are exact to rounding where the error of the step is that small.
@@ -19,7 +19,9 @@ STAGES = 6
 TURNS = 16
 
 
-def follow(known: Callable, rate: Callable, y: Float[Array, "..."], steps: int | Int[Array, ""]) -> Float[Array, "..."]:
+def follow(
+    known: Callable, rate: Callable, y: Float[Array, "..."], steps: Count | Int[Array, ""]
+) -> Float[Array, "..."]:
     """y(1) of y' = rate(known(t), y), by Gauss collocation of order 12 in this number of steps; what is `known` at a
     time is computed once. It has derivatives in reverse mode if the number is no array."""
     tableau = gauss(STAGES)

@@ -440,7 +440,8 @@ def _increasing_root(
         low = jnp.where(off < 0, x, state.low)
         high = jnp.where(off > 0, x, state.high)
         newton = x - off / slope
-        after = jnp.where((newton > low) & (newton < high), newton, (low + high) / 2)
+        middle = (low + high) / 2
+        after = jnp.asarray(jnp.where((newton > low) & (newton < high), newton, middle))
         settled = jnp.abs(after - x) <= jnp.finfo(x.dtype).eps * jnp.abs(x)
         return Bracket(after, low, high, settled, state.count + 1)
 

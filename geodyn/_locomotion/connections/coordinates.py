@@ -257,7 +257,8 @@ def least_perturbation(
         # Levenberg's rule: closer to Newton's step after one that helped, else closer to steepest descent.
         less = jnp.maximum(state.damping / 10, 1e3 * jnp.finfo(c.dtype).eps)
         damping = jnp.where(better, less, 10 * state.damping)
-        return Damped(jnp.where(better, c - step, c), damping), slope @ step
+        after = jnp.asarray(jnp.where(better, c - step, c))
+        return Damped(after, damping), slope @ step
 
     start = Damped(jnp.zeros(group.dim * len(powers), lower.dtype), jnp.asarray(1e-6, lower.dtype))
     end, gains = jax.lax.scan(improve, start, None, length=_ITERATIONS)

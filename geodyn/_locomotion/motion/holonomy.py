@@ -27,7 +27,7 @@ from geodyn._locomotion.motion import costs
 from geodyn._locomotion.strokes.stroke import Stroke, breaks, shape_and_rate
 
 
-def step_ends(steps: int, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Float[Array, " T"]:
+def step_ends(steps: Count, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Float[Array, " T"]:
     """The ends of `steps` equal steps of [0, 1], from 0 to 1, with the breaks of a stroke inserted.
 
     Raises ValueError unless steps ≥ 1.
@@ -39,7 +39,7 @@ def step_ends(steps: int, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Float[
     return jnp.sort(jnp.concatenate([equal, inside])) if len(inside) else equal
 
 
-def gauss_times(steps: int, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Float[Array, " Q"]:
+def gauss_times(steps: Count, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Float[Array, " Q"]:
     """The times of the three Gauss nodes in each step of `step_ends`, in order. Raises ValueError unless steps ≥ 1."""
     ends = step_ends(steps, breaks)
     return (ends[:-1, None] + jnp.diff(ends)[:, None] * jnp.asarray(NODES, ends.dtype)[None]).ravel()

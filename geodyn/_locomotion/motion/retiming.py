@@ -220,7 +220,7 @@ class ArclengthStroke(eqx.Module):
         return self.stroke(jax.lax.fori_loop(0, 3, newton, jnp.interp(length, self.lengths, self.times)))
 
 
-def _speed(swimmer: costs.Costly, stroke: Stroke, t: Scalar) -> Scalar:
+def _speed(swimmer: Any, stroke: Stroke, t: Scalar) -> Scalar:
     return costs.length(swimmer, *shape_and_rate(stroke, t))
 
 

@@ -212,7 +212,7 @@ class SequenceStroke(eqx.Module):
         return start + inside * (end - start) + self.coefficients[piece] @ bumps(inside, terms)
 
 
-def _spans(count: int, closed: bool) -> int:
+def _spans(count: Count, closed: bool) -> int:
     return count if closed else count - 3
 
 
@@ -221,7 +221,7 @@ def _bases(t: Float[Array, " T"], count: Count, closed: bool) -> Array:
     return jax.vmap(lambda t: _basis(t, count, closed))(t)
 
 
-def _basis(t: Number, count: int, closed: bool) -> Float[Array, " N"]:
+def _basis(t: Number, count: Count, closed: bool) -> Float[Array, " N"]:
     """The values of the N cubic B-splines at t, by the recurrence of Cox and de Boor; periodic for a closed spline."""
     spans = _spans(count, closed)
     knots = np.arange(-3, spans + 4) / spans

@@ -222,9 +222,9 @@ def forces_of_lines(
         floor: f, which makes the forces linear in small velocities; None: 0.
     """
     half = lengths / 2
-    a = along * velocities[:, 0]
-    c = across * velocities[:, 1]
-    w = across * velocities[:, 2]
+    a = jnp.asarray(along * velocities[:, 0])
+    c = jnp.asarray(across * velocities[:, 1])
+    w = jnp.asarray(across * velocities[:, 2])
     reach = a if floor is None else jnp.sqrt(a**2 + floor**2)
     middle = reach**2 + c**2
     # Where the velocity hardly changes along a link the closed form would divide by the small w.

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine.native import by_xla
-from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
+from geodyn._foundations.typing import Array, Bool, Count, Float, Int, Scalar
 
 # For each node of the density a layer has so many nodes to act on its own boundary, and on others. The kernel on a
 # slender body itself has more harmonics, and is computed once for all shapes.
@@ -54,7 +54,7 @@ class Alone(NamedTuple):
     defects: Float[Array, "L n"]
 
 
-def boundaries_of(boundary: Callable[[Scalar], Float[Array, "L 2"]], nodes: int, like: Array) -> Boundaries:
+def boundaries_of(boundary: Callable[[Scalar], Float[Array, "L 2"]], nodes: Count, like: Array) -> Boundaries:
     """The closed curves `boundary(s)`, which are turned round if they go clockwise, in the precision of `like`."""
     s = jnp.asarray(2 * np.pi * np.arange(FINER * nodes) / (FINER * nodes), like.dtype)
 
