@@ -68,6 +68,26 @@ def test_a_plate(start, end):
     np.testing.assert_allclose([*found.force, found.torque], known, atol=2e-6)
 
 
+def test_a_plate_that_turns_about_a_place_on_it():
+    """A vertical plate about its top moves to one side, about a place below it to both: the stress of each side is that
+    of a plate in translation, so that the sums are known."""
+    top, bottom = np.array([0.0, -1.0]), np.array([0.0, -2.0])
+    ahead = float(SAND.stress(np.pi / 2, 0.0)[0])
+    whole = SAND.on_plate(top, bottom, [0.0, 0.0], [1.0, 0.0])
+    np.testing.assert_allclose(whole.force[0], ahead * (2.0**2 - 1.0**2) / 2, rtol=1e-13)
+    there_and_back = SAND.on_plate(top, bottom, [-0.25, 0.0], [0.75, 0.0])
+    np.testing.assert_allclose(there_and_back.force[0], ahead * (2.0**2 - 2 * 1.25**2 + 1.0**2) / 2, rtol=1e-13)
+
+
+def test_a_second_derivative():
+    """Of a plate that dips into the sand: the lift is the square of its depth, times a factor."""
+
+    def lift(depth):
+        return SAND.on_plate([0.0, -depth], jnp.stack([1.0, 1.0 - depth]), [1.0, -0.5], [1.0, -0.5]).force[1]
+
+    np.testing.assert_allclose(jax.hessian(lift)(0.3), 2 * lift(0.3) / 0.3**2, rtol=1e-10)
+
+
 STRESS = jax.jit(lambda direction, velocity: SAND.stress_on(direction, velocity))
 
 
@@ -77,6 +97,7 @@ def test_a_plate_above_and_one_at_rest():
     assert above.torque == 0
     rests = SAND.on_plate([0.0, -1.0], [1.0, -0.5], [0.0, 0.0], [0.0, 0.0])
     assert np.isnan(rests.force).all()
+    assert np.isnan(SAND.stress_on([1.0, 0.0], [0.0, 0.0])).all()
 
 
 def test_derivatives_and_depth():

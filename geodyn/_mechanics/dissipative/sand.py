@@ -93,35 +93,50 @@ class SandBed(eqx.Module):
         return self._stress(jnp.asarray(tilt, dtype), jnp.asarray(intrusion, dtype))
 
     def _stress(self, tilt: Scalar, intrusion: Scalar) -> Float[Array, "2"]:
-        """`stress` of arrays: sums over cosines and sines of 2mβ + nγ, where m and n are the indices of a
-        coefficient, such as −1 and 1 of B−11."""
-        a00, a10, b11, b01, b_11, c11, c01, c_11, d10 = self.coefficients
-        twice = 2 * tilt
-        up = a00 + a10 * jnp.cos(twice)
-        up += b11 * jnp.sin(twice + intrusion)
-        up += b01 * jnp.sin(intrusion)
-        up += b_11 * jnp.sin(intrusion - twice)
-        back = c11 * jnp.cos(twice + intrusion)
-        back += c01 * jnp.cos(intrusion)
-        back += c_11 * jnp.cos(intrusion - twice)
-        back += d10 * jnp.sin(twice)
-        return self.scale * jnp.stack([-back, up])
+        """`stress` of arrays."""
+        direction = jnp.stack([jnp.cos(tilt), jnp.sin(tilt)])
+        velocity = jnp.stack([jnp.cos(intrusion), -jnp.sin(intrusion)])
+        return self.creeping_stress(direction, velocity, jnp.zeros((), tilt.dtype))
 
     def stress_on(self, direction: Row, velocity: Row) -> Float[Array, "2"]:
-        """The stress per depth on a plate with a direction that moves with a velocity, both (x, z)."""
-        return self._stress_on(floats("direction", direction), floats("velocity", velocity))
+        """The stress per depth on a plate with a direction that moves with a velocity, both (x, z); NaN at rest, where
+        any stress below the yield is possible."""
+        direction = floats("direction", direction)
+        velocity = floats("velocity", velocity)
+        return self.creeping_stress(direction, velocity, jnp.zeros((), velocity.dtype))
 
-    def _stress_on(self, direction: Float[Array, "2"], velocity: Float[Array, "2"]) -> Float[Array, "2"]:
-        # What moves to the left is the mirror image of what moves to the right.
-        side = jnp.where(velocity[0] < 0, -1.0, 1.0)
-        tilt = jnp.arctan2(side * direction[1], direction[0])
-        intrusion = jnp.arctan2(-velocity[1], side * velocity[0])
-        mirror = jnp.stack([side, jnp.ones_like(side)])
-        return self._stress(tilt, intrusion) * mirror
+    def creeping_stress(
+        self, direction: Float[Array, "2"], velocity: Float[Array, "2"], creep: Scalar
+    ) -> Float[Array, "2"]:
+        """`stress_on` of arrays, of a plate that creeps: its stress falls to zero with its speed below `creep`.
+
+        The stress is a sum of the cosines and sines of 2mβ + nγ, where m and n are the indices of a coefficient, such
+        as −1 and 1 of B−11. Hence it is s₀(β) + S₁(β)(cos γ, sin γ), of plates that move to the left too, which are the
+        mirror images β → −β, γ → π − γ. With c = |v|/√(|v|² + creep²) a creeping plate meets c (c s₀ + S₁ (cos γ,
+        sin γ)), which is smooth in v. It is against the motion if the stress without creep is: between c = 0, the mean
+        of a motion there and back, and c = 1 its power is linear in c.
+        """
+        a00, a10, b11, b01, b_11, c11, c01, c_11, d10 = self.coefficients.astype(velocity.dtype)
+        square = jnp.dot(direction, direction)
+        cosine = (direction[0] ** 2 - direction[1] ** 2) / square  # of 2β
+        sine = 2 * direction[0] * direction[1] / square
+        speed = jnp.dot(velocity, velocity)
+        reach = speed + creep**2
+        ahead = velocity[0] / jnp.sqrt(reach)  # c cos γ
+        down = -velocity[1] / jnp.sqrt(reach)  # c sin γ
+        up = (a00 + a10 * cosine) * speed / reach
+        up += b11 * (sine * ahead + cosine * down)
+        up += b01 * down
+        up += b_11 * (down * cosine - ahead * sine)
+        back = d10 * sine * speed / reach
+        back += c11 * (cosine * ahead - sine * down)
+        back += c01 * ahead
+        back += c_11 * (ahead * cosine + down * sine)
+        return self.scale.astype(velocity.dtype) * jnp.stack([-back, up])
 
     def on_plate(self, start: Row, end: Row, start_velocity: Row, end_velocity: Row) -> PlateForce:
         """What the sand exerts on a straight plate, per width of it: integrated over the part below z = 0 by Gauss's
-        rule with 16 nodes, which is exact where the plate does not turn.
+        rule with 16 nodes on either side of the place that is slowest, which is exact where the plate does not turn.
 
         Args:
             start: (x, z), one end of the plate.
@@ -137,26 +152,52 @@ class SandBed(eqx.Module):
         end = _pair("end", end)
         start_velocity = _pair("start_velocity", start_velocity)
         end_velocity = _pair("end_velocity", end_velocity)
-        side = end - start
-        low, high = _below_the_surface(start, side)
-        nodes = low + (high - low) * jnp.asarray((1 + GAUSS_NODES) / 2, side.dtype)
-        weights = (high - low) * jnp.linalg.norm(side) * jnp.asarray(GAUSS_WEIGHTS / 2, side.dtype)
-
-        def piece(s: Scalar, weight: Scalar) -> tuple[Float[Array, "2"], Scalar]:
-            """The force on a piece of the plate, and its torque."""
-            place = start + s * side
-            velocity = start_velocity + s * (end_velocity - start_velocity)
-            depth = jnp.maximum(-place[1], 0.0)
-            force = weight * depth * self._stress_on(side, velocity)
-            torque = place[0] * force[1] - place[1] * force[0]
-            return force, torque
-
-        forces, torques = jax.vmap(piece)(nodes, weights)
-        moves = jnp.any(jnp.stack([start_velocity, end_velocity]) != 0)
+        ends = jnp.stack([start, end])
+        velocities = jnp.stack([start_velocity, end_velocity])
+        on_ends = forces_on_ends(self, ends, velocities, jnp.zeros((), ends.dtype))
+        moves = jnp.any(velocities != 0)
         known = jnp.where(moves, 1.0, jnp.nan)
-        force = known * jnp.sum(forces, axis=0)
+        force = known * jnp.sum(on_ends, axis=0)
+        torques = ends[:, 0] * on_ends[:, 1] - ends[:, 1] * on_ends[:, 0]
         torque = known * jnp.sum(torques)
         return PlateForce(force, torque)
+
+
+def forces_on_ends(
+    sand: SandBed, ends: Float[Array, "2 2"], velocities: Float[Array, "2 2"], creep: Scalar
+) -> Float[Array, "2 2"]:
+    """The two forces on the ends of a plate that have the power, the force and the torque of the stress along it.
+
+    A force f at the part s of the way from the first end to the other one is divided into (1 − s) f and s f, since the
+    velocity there is divided so. Where the plate moves slowest its stress turns quickly: there the integral is divided.
+    """
+    start = ends[0]
+    side = ends[1] - start
+    change = velocities[1] - velocities[0]
+    low, high = _below_the_surface(start, side)
+    slowest = jnp.clip(_slowest(velocities[0], change), low, high)
+    reference = jnp.asarray((1 + GAUSS_NODES) / 2, side.dtype)
+    share = jnp.linalg.norm(side) * jnp.asarray(GAUSS_WEIGHTS / 2, side.dtype)
+    nodes = jnp.concatenate([low + (slowest - low) * reference, slowest + (high - slowest) * reference])
+    weights = jnp.concatenate([(slowest - low) * share, (high - slowest) * share])
+
+    def piece(s: Scalar, weight: Scalar) -> Float[Array, "2 2"]:
+        place = start + s * side
+        # A part of no length may be at rest, where there is no stress.
+        velocity = jnp.where(weight > 0, velocities[0] + s * change, 1.0)
+        depth = jnp.maximum(-place[1], 0.0)
+        force = weight * depth * sand.creeping_stress(side, velocity, creep)
+        return jnp.stack([(1 - s) * force, s * force])
+
+    return jnp.sum(jax.vmap(piece)(nodes, weights), axis=0)
+
+
+def _slowest(velocity: Float[Array, "2"], change: Float[Array, "2"]) -> Scalar:
+    """The s at which the velocity v + s Δv is least."""
+    square = jnp.dot(change, change)
+    found = -jnp.dot(velocity, change) / jnp.where(square > 0, square, 1.0)
+    # The integral does not depend on where it is divided.
+    return jax.lax.stop_gradient(found)
 
 
 def _pair(name: str, value: Row) -> Float[Array, "2"]:
@@ -170,8 +211,7 @@ def _pair(name: str, value: Row) -> Float[Array, "2"]:
 def _below_the_surface(start: Float[Array, "2"], side: Float[Array, "2"]) -> tuple[Scalar, Scalar]:
     """The part of a plate that is below z = 0, from s = 0 at its start to s = 1 at its end."""
     is_level = side[1] == 0
-    # Where the surface cuts the plate the depth is 0, so that it does not matter how this place moves.
-    crossing = jax.lax.stop_gradient(-start[1] / jnp.where(is_level, 1.0, side[1]))
+    crossing = -start[1] / jnp.where(is_level, 1.0, side[1])
     all_or_none = jnp.where(start[1] < 0, 0.0, 1.0)
     cut = jnp.where(is_level, all_or_none, jnp.clip(crossing, 0.0, 1.0))
     # A plate that sinks is below from the cut on, one that rises up to it.
