@@ -95,6 +95,16 @@ def test_a_swimmer_says_how_many_shapes_it_has(swimmer, r):
 
 
 @pytest.mark.long
+def test_an_ellipse_chain_begins_straight():
+    """Around the straight shape small strokes move it along itself, so that a best one is found without a guess."""
+    chain = gd.swimmers.FluidLinks()
+    assert abs(curvature(chain, chain.first_shape)[0, 0, 1]) > 0.5
+    found = gd.optimal_stroke(chain, displacement=0.05)
+    guessed = gd.optimal_stroke(chain, displacement=0.05, guess=jnp.zeros(2))
+    np.testing.assert_allclose(found.cost, guessed.cost, rtol=1e-10)
+
+
+@pytest.mark.long
 @zoo
 def test_small_loops_have_the_holonomy_of_the_curvature(swimmer, r):
     """log g = −F area + O(size³): measured 3e-5 of F at size 1e-3; the sign of the bracket alone changes 5–50 %."""
@@ -115,6 +125,15 @@ def test_a_body_made_of_another_says_what_the_other_does():
         assert made.shape_names == body.shape_names and made.shape_count == 2
         np.testing.assert_array_equal(made.first_shape, jnp.zeros(2))
         np.testing.assert_array_equal(jnp.stack(made.shape_region), jnp.stack(body.shape_region))
+    for reached in (lambda r: 2 * r, lambda r: jnp.sin(r[::-1])):
+        made = gd.bundles.Reshaped(body, reached, body.shape_names)
+        np.testing.assert_array_equal(made.first_shape, jnp.zeros(2))
+    for other in (lambda r: r + 0.1, lambda r: r**2, lambda r: r[0] * jnp.stack([jnp.cos(r[1]), jnp.sin(r[1])])):
+        assert gd.bundles.Reshaped(body, other, body.shape_names).first_shape is None
+    assert gd.bundles.Reshaped(body, lambda r: 2 * r).first_shape is None  # It has no number of variables.
+    spheres = gd.swimmers.ThreeSphere()
+    assert gd.bundles.Reshaped(spheres, lambda r: r, spheres.shape_names).first_shape is None
+    np.testing.assert_array_equal(gd.swimmers.fluid_waves(4).first_shape, jnp.zeros(2))
     assert KaluzaKlein(PushMePullYou()).needs_bounds is None  # The metric is another.
     np.testing.assert_array_equal(KaluzaKlein(measured).first_shape, [0.0, 1.5])
     np.testing.assert_array_equal(jnp.stack(KaluzaKlein(measured).shape_region), jnp.stack(box))

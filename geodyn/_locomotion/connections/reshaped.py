@@ -4,6 +4,9 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
 from geodyn._engine.jit import as_pytree
 from geodyn._foundations.checks import returned
@@ -42,6 +45,7 @@ class Reshaped(AbstractInvariantMetric):
     shapes: Callable
     shape_names: tuple[str, ...] | None = eqx.field(static=True)
     group: AbstractLieGroup
+    begins_at_zero: bool = eqx.field(static=True)
 
     @checked
     def __init__(
@@ -54,6 +58,14 @@ class Reshaped(AbstractInvariantMetric):
         self.shapes = as_pytree(shapes)
         self.shape_names = shape_names
         self.group = original.group
+        self.begins_at_zero = _begins_at_zero(original, self.shapes, shape_names)
+
+    @property
+    def first_shape(self) -> Float[Array, " m"] | None:
+        """Zero, if the variables have names, and f(0) is the first shape of the original, at which f' has full rank, as
+        for modes of hinges. Else None, since which r gives that shape need not be unique, and f need not reach it. None
+        of what is made inside of jit or of a derivative too, where f(0) is not known."""
+        return jnp.asarray(np.zeros(len(self.shape_names or ()))) if self.begins_at_zero else None
 
     @property
     def towing_drag(self):
@@ -69,3 +81,17 @@ class Reshaped(AbstractInvariantMetric):
     def quadratic_form(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         shape, rate = jax.jvp(lambda r: returned("Reshaped: shapes", self.shapes, r), (r,), (rdot,))
         return self.original.quadratic_form(shape, xi, rate)
+
+
+def _begins_at_zero(original: AbstractInvariantMetric, shapes: Callable, names: tuple[str, ...] | None) -> bool:
+    """Whether r = 0 is known to give the first shape of the original, and to be regular."""
+    first = original.first_shape
+    if first is None or not names:
+        return False
+    zero = jnp.asarray(np.zeros(len(names)))
+    shape = returned("Reshaped: shapes", shapes, zero)
+    slope = jax.jacfwd(shapes)(zero)
+    if isinstance(shape, Tracer) or isinstance(slope, Tracer) or not np.array_equal(shape, first):
+        return False
+    is_finite = bool(np.all(np.isfinite(slope)))
+    return is_finite and bool(np.linalg.matrix_rank(np.asarray(slope)) == zero.size)

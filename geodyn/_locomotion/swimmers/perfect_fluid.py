@@ -167,6 +167,11 @@ class FluidLinks(AbstractDeformableBody):
         """The hinge angles."""
         return hinge_names(self.lengths)
 
+    @property
+    def first_shape(self) -> Float[Array, " m"]:
+        """The straight shape, around which small strokes move the chain along itself: the curvature is not zero."""
+        return jnp.asarray(np.zeros(self.lengths.shape[0] - 1))
+
     def __check_init__(self):
         require_positive("FluidLinks", lengths=self.lengths, aspect=self.aspect, density=self.density)
         require_shape("FluidLinks", "density", self.density, ())
