@@ -1,6 +1,7 @@
 """Strokes beside FourierStroke, strokes made of others."""
 
 from geodyn._control.families.maps import StrokeMap, StrokeSheet, load_map
+from geodyn._control.plans.plan import load_plan
 from geodyn._control.problem.optimum import load_stroke
 from geodyn._control.problem.wong import WongSystem
 from geodyn._locomotion.motion.along import principal_plane
@@ -21,6 +22,7 @@ __all__ = [
     "check_closed",
     "join",
     "load_map",
+    "load_plan",
     "load_stroke",
     "principal_plane",
     "reverse",

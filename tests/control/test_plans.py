@@ -1,5 +1,8 @@
 """Plans: from a pose to a pose, past obstacles."""
 
+import dataclasses
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -184,6 +187,72 @@ def test_obstacles_stand_in_space():
     goal = SE2.compose(start, POSE)
     with pytest.raises(ValueError, match="start lies in an obstacle"):
         gd.plan(PURCELL, goal, start=start, base=STRAIGHT, obstacles=disc)
+
+
+def wall_of_shapes(g, r):
+    """The first number of the shape may not be above 2."""
+    return 2.0 - r[0]
+
+
+@pytest.fixture(scope="module")
+def walled():
+    body = gd.bundles.KaluzaKlein(Planimeter())
+    pose = body.group.exp(jnp.array([0.5]))
+    bounds = [-1.5, -1.5], [1.5, 1.5]
+    return gd.plan(body, pose, base=[0.2, 0.1], bounds=bounds, loops=2, obstacles=wall_of_shapes)
+
+
+def as_in_a_file(plan):
+    """The plan with its evidence as numbers, which a file has, and not what they are computed from."""
+    numbers = {"wong_residual": plan.wong_residual, "second_variation": plan.second_variation}
+    return dataclasses.replace(plan, evidence=numbers)
+
+
+def test_a_plan_comes_back_to_the_last_bit(walled, tmp_path):
+    """A file holds no code: neither that of the body nor that of the obstacles. Of these it knows the least gap, and
+    the search goes on from its stroke when they are given again."""
+    file = tmp_path / "plan.npz"
+    walled.save(file)
+    assert list(tmp_path.iterdir()) == [file]
+    with np.load(file) as archive:
+        assert "wall_of_shapes" not in str(archive["metadata"])
+    with pytest.raises(ValueError, match=r"load_plan: .* a plan of KaluzaKlein, which holds .*:Planimeter; pass"):
+        gd.strokes.load_plan(file)
+    again = gd.strokes.load_plan(file, walled.swimmer)
+    assert eqx.tree_equal(again, as_in_a_file(walled))
+    assert again.second_order == walled.second_order
+    assert 0.5 < again.gap <= 1.8
+    asked = {"pose": again.swimmer.group.exp(jnp.array([0.5])), "base": [0.2, 0.1], "obstacles": wall_of_shapes}
+    once_more = gd.plan(again.swimmer, guess=again.stroke, bounds=([-1.5, -1.5], [1.5, 1.5]), **asked)
+    np.testing.assert_allclose(once_more.cost, walled.cost, rtol=1e-9)
+
+
+@pytest.mark.long
+def test_a_failed_plan_comes_back_as_one(tmp_path):
+    """With the body of geodyn, which is built again, and with how the search ended."""
+    few = gd.Direct(harmonics=2, steps=8, max_iterations=1)
+    route = gd.strokes.SequenceStroke.fit(gd.FourierStroke.circle(0.5), 2, 4, True)
+    failed = gd.plan(PURCELL, POSE, guess=route, method=few, throw=False)
+    assert failed.result == gd.RESULTS.too_many_iterations
+    failed.save(tmp_path / "plan.npz")
+    again = gd.strokes.load_plan(tmp_path / "plan.npz")
+    assert eqx.tree_equal(again, as_in_a_file(failed))
+    assert not again.successful
+    with pytest.raises(ValueError, match=r"load_plan: .* of another swimmer: lengths was .*, is \[1\. *1\. *2\. *\]"):
+        gd.strokes.load_plan(tmp_path / "plan.npz", gd.swimmers.Purcell(lengths=(1.0, 1.0, 2.0)))
+
+
+def test_files_that_are_no_plans(walled, tmp_path):
+    file = tmp_path / "plan.npz"
+    walled.save(file)
+    whole = file.read_bytes()
+    for broken in (b"", whole[: len(whole) // 2], b"not a plan"):
+        file.write_bytes(broken)
+        with pytest.raises(ValueError, match="no file of geodyn"):
+            gd.strokes.load_plan(file, walled.swimmer)
+    file.write_bytes(whole)
+    with pytest.raises(ValueError, match="holds a 'geodyn plan 1', wanted a 'geodyn stroke"):
+        gd.strokes.load_stroke(file, walled.swimmer)
 
 
 def _before(loops, route):

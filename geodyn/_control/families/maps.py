@@ -1,7 +1,5 @@
 """PURPOSE: maps of optimal strokes: the best stroke for every pair of two demands, such as a step and a turn."""
 
-from typing import cast
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,12 +7,11 @@ import numpy as np
 
 from geodyn._control.families.front import Demands, Optimum, Task, front_of
 from geodyn._control.methods.method import Direct
-from geodyn._control.problem.optimum import OptimalStroke, pack, unpacked_swimmer
+from geodyn._control.problem.optimum import OptimalStroke, pack, swimmer_of_file
 from geodyn._control.search.checks import known
 from geodyn._control.search.failure import StrokeError
 from geodyn._control.search.implicit import solve_implicitly
 from geodyn._control.search.strokes import optimum_of
-from geodyn._engine.jit import traced_numbers
 from geodyn._foundations.files.archive import differences, named_arrays, read_archive, write_archive
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
@@ -316,9 +313,7 @@ def load_map(path: File, swimmer: Costly | None = None) -> StrokeMap:
     """
     arrays, about = read_archive(path, _FORMAT)
     told = about["map"]
-    if swimmer is None:
-        swimmer = unpacked_swimmer("load_map", path, told["swimmer"], arrays)
-    swimmer = cast(Costly, traced_numbers(swimmer))
+    swimmer = swimmer_of_file("map", path, told["swimmer"], arrays, swimmer)
     components = None if told["components"] is None else (told["components"][0], told["components"][1])
     method = Direct(**told["method"])
     forms = {"FourierStroke": FourierStroke, "LegendreStroke": LegendreStroke}
@@ -326,10 +321,6 @@ def load_map(path: File, swimmer: Costly | None = None) -> StrokeMap:
     like = forms[told["form"]](**parts)
     limits = jnp.asarray(arrays["lower"]), jnp.asarray(arrays["upper"])
     task = Task(swimmer, Demands(swimmer.group.dim, components), limits, tuple(told["bounded"]), method, like)
-    saved = {name.removeprefix("swimmer."): x for name, x in arrays.items() if name.startswith("swimmer.")}
-    found = differences(saved, named_arrays(swimmer))
-    if found:
-        raise ValueError(f"load_map: {path} holds a map of another swimmer: {'; '.join(found)}")
     fields = StrokeSheet.__dataclass_fields__
     best, other = (StrokeSheet(**{f: arrays[f"{name}.{f}"] for f in fields}) for name in ("best", "other"))
     axes = jnp.asarray(arrays["displacement"]), jnp.asarray(arrays["turn"])

@@ -1,6 +1,7 @@
 """PURPOSE: plans: the cheapest change of shape that takes a body from a pose to a pose, past obstacles."""
 
 from collections.abc import Callable
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ from geodyn._control.methods.method import Direct
 from geodyn._control.plans.asked import Asked, asked_for
 from geodyn._control.plans.chain import first_strokes
 from geodyn._control.problem.minimise import Minimum, Progress
-from geodyn._control.problem.optimum import Evidence, when_asked_for
+from geodyn._control.problem.optimum import Evidence, read_optimum, when_asked_for, write_optimum
 from geodyn._control.problem.problem import Between, StrokeProblem, outcome, without_derivatives, wong_residual
 from geodyn._control.problem.variation import second_variation
 from geodyn._control.search.checks import known, told_by
@@ -20,7 +21,7 @@ from geodyn._engine.jit import jit, static_count, traced_numbers
 from geodyn._engine.numerics.failure import nan_unless, no_derivative_where
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS, AbstractOutcome
-from geodyn._foundations.typing import Array, Bool, Count, Float, Index, Int, Numbers, Scalar, Vector
+from geodyn._foundations.typing import Array, Bool, Count, File, Float, Index, Int, Numbers, Scalar, Vector
 from geodyn._geometry.groups.lie_group import ELEMENT
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric
 from geodyn._locomotion.motion.holonomy import cost, path
@@ -33,6 +34,8 @@ ARRIVED = 1e-6
 FINER = 8
 """On how many times as many steps a plan is looked at in the end."""
 
+_FORMAT = "geodyn plan 1"
+
 TOUCHING = 1e-3
 """How far the body may be in an obstacle between the steps, in parts of the largest gap along the plan."""
 
@@ -43,6 +46,8 @@ class Plan(AbstractOutcome):
     `stroke` is a stroke as any other: `gd.path`, `gd.plot.player` and `gd.plot.wake` take it. Its period is 1, so that
     `cost` is the energy of a motion in the time 1, and what takes the time T costs cost/T; √cost is its length. The
     route from which the search began is kept as `route`, with its cost.
+
+    `plan.save(path)` writes one `.npz` file that `gd.strokes.load_plan` reads.
 
     Args:
         swimmer: the body.
@@ -89,24 +94,63 @@ class Plan(AbstractOutcome):
     route_cost: Scalar
     result: Int[Array, ""]
     iterations: Int[Array, ""]
-    evidence: Evidence
+    evidence: Evidence | dict[str, Array]
 
     @when_asked_for
     def wong_residual(self) -> Scalar:
         """The largest defect of Wong's equations along the plan, over the largest force; zero at an exact optimum that
         feels neither bounds nor obstacles."""
-        return wong_residual(self.evidence.problem, self.evidence.x, self.charge)
+        known = cast(Evidence, self.evidence)
+        return wong_residual(known.problem, known.x, self.charge)
 
     @when_asked_for
     def second_variation(self) -> tuple[Scalar, Int[Array, ""]]:
         """The smallest eigenvalue of the second variation, and the number of flat directions."""
-        known = self.evidence
+        known = cast(Evidence, self.evidence)
         return second_variation(known.problem, known.x, known.hessian, known.jacobian)
 
     @property
     def second_order(self) -> Scalar:
         """The smallest eigenvalue of the second variation at the pose, positive at a minimum."""
         return self.second_variation[0]
+
+    @checked
+    def save(self, path: File) -> None:
+        """Write everything but the obstacles, of which the least gap is kept, to one `.npz` file that `load_plan`
+        reads; the file appears whole or not at all."""
+        write_optimum(path, self, _FORMAT)
+
+
+@checked
+def load_plan(path: File, swimmer: AbstractInvariantMetric | None = None) -> Plan:
+    """Read the plan that `Plan.save` wrote.
+
+    A file holds no code: a swimmer of geodyn is built again; if it is one of your own, or holds a function of yours,
+    pass the instance. The obstacles are not in the file: `gap` is what it was, and who plans on from the plan, with
+    `guess=plan.stroke`, gives them again.
+
+    Args:
+        path: the `.npz` file.
+        swimmer: the body of the plan, if it is one of your own.
+
+    Returns:
+        The Plan.
+
+    Raises:
+        ValueError: if the file is not such a file, is damaged, holds a plan of another swimmer or of one that has to
+            be passed, or holds double precision while JAX works in single.
+
+    Example:
+        >>> import tempfile
+        >>> body = gd.swimmers.Purcell()
+        >>> plan = gd.plan(body, gd.groups.pose(body.group, [0.2, 0.0, 0.0]), base=[0.0, 0.0], loops=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plan.save(f"{folder}/plan.npz")
+        ...     again = gd.strokes.load_plan(f"{folder}/plan.npz")
+        >>> print(type(again.swimmer).__name__, bool(again.successful), bool(again.cost == plan.cost))
+        Purcell True True
+    """
+    return Plan(**read_optimum("plan", path, _FORMAT, swimmer))
 
 
 @checked

@@ -158,12 +158,7 @@ class OptimalStroke(AbstractOutcome):
     @checked
     def save(self, path: File) -> None:
         """Write everything to one `.npz` file that `load_stroke` reads; the file appears whole or not at all."""
-        # All arrays of the swimmer by their paths, also those of foreign classes, which `_unpack` cannot rebuild.
-        arrays = {f"swimmer.{name}": x for name, x in named_arrays(self.swimmer).items()}
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "result"}
-        values["evidence"] = {"wong_residual": self.wong_residual, "second_variation": self.second_variation}
-        about = {name: pack(value, name, arrays) for name, value in values.items()}
-        write_archive(path, arrays, {"format": _FORMAT, "optimum": about, "result": RESULTS(int(self.result)).name})
+        write_optimum(path, self, _FORMAT)
 
 
 @checked
@@ -194,29 +189,51 @@ def load_stroke(path: File, swimmer: Costly | None = None) -> OptimalStroke:
         >>> print(type(again.swimmer).__name__, bool(again.cost == best.cost))
         SymmetricPurcell True
     """
-    arrays, about = read_archive(path, _FORMAT)
+    return OptimalStroke(**read_optimum("stroke", path, _FORMAT, swimmer))
+
+
+def write_optimum(path: File, optimum: Any, form: str) -> None:
+    """Write the fields of an optimal stroke or of a plan to a file of the format `form`, with the evidence as numbers:
+    what it is computed from may hold functions."""
+    # All arrays of the swimmer by their paths, also those of foreign classes, which `_unpack` cannot rebuild.
+    arrays = {f"swimmer.{name}": x for name, x in named_arrays(optimum.swimmer).items()}
+    values = {f.name: getattr(optimum, f.name) for f in dataclasses.fields(optimum) if f.name != "result"}
+    values["evidence"] = {"wong_residual": optimum.wong_residual, "second_variation": optimum.second_variation}
+    about = {name: pack(value, name, arrays) for name, value in values.items()}
+    write_archive(path, arrays, {"format": form, "optimum": about, "result": RESULTS(int(optimum.result)).name})
+
+
+def read_optimum(kind: str, path: File, form: str, swimmer: Costly | None) -> dict[str, Any]:
+    """The fields that `write_optimum` wrote; ValueErrors of the function `load_{kind}`."""
+    arrays, about = read_archive(path, form)
     held = about["optimum"]
+    fields = {name: _unpack(value, arrays) for name, value in held.items() if name != "swimmer"}
+    fields["swimmer"] = swimmer_of_file(kind, path, held["swimmer"], arrays, swimmer)
+    ended = about["result"]
+    fields["result"] = jnp.array(_EARLIER_WORDS[ended] if ended in _EARLIER_WORDS else RESULTS[ended])
+    return fields
+
+
+def swimmer_of_file(kind: str, path: File, told: dict, arrays: dict, swimmer: Costly | None) -> Costly:
+    """The swimmer of a file, or the given one if it has the same numbers; ValueErrors of the function `load_{kind}`."""
     if swimmer is None:
-        swimmer = unpacked_swimmer("load_stroke", path, held["swimmer"], arrays)
+        swimmer = _unpacked_swimmer(kind, path, told, arrays)
     swimmer = cast(Costly, traced_numbers(swimmer))
     saved = {name.removeprefix("swimmer."): x for name, x in arrays.items() if name.startswith("swimmer.")}
     found = differences(saved, named_arrays(swimmer))
     if found:
-        raise ValueError(f"load_stroke: {path} holds a stroke of another swimmer: {'; '.join(found)}")
-    rest = {name: _unpack(value, arrays) for name, value in held.items() if name != "swimmer"}
-    ended = about["result"]
-    result = _EARLIER_WORDS[ended] if ended in _EARLIER_WORDS else RESULTS[ended]
-    return OptimalStroke(swimmer=swimmer, result=jnp.array(result), **rest)
+        raise ValueError(f"load_{kind}: {path} holds a {kind} of another swimmer: {'; '.join(found)}")
+    return swimmer
 
 
-def unpacked_swimmer(who: str, path: File, told: dict, arrays: dict) -> Costly:
-    """The swimmer of a file; ValueError of the function `who` where it is no part of geodyn."""
+def _unpacked_swimmer(kind: str, path: File, told: dict, arrays: dict) -> Costly:
+    """The swimmer of a file; ValueError where it is no part of geodyn."""
     try:
         return _unpack(told, arrays)
     except _ForeignError as foreign:
         name = told["type"].split(":")[1]
         held = "" if str(foreign) == told["type"] else f", which holds {foreign}"
-        raise ValueError(f"{who}: {path} holds a stroke of {name}{held}; pass swimmer=, an instance.") from None
+        raise ValueError(f"load_{kind}: {path} holds a {kind} of {name}{held}; pass swimmer=, an instance.") from None
 
 
 class _ForeignError(Exception):
