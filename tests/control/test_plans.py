@@ -87,6 +87,20 @@ def test_derivatives_of_a_plan(free):
 
 
 @pytest.mark.long
+def test_derivatives_outside_of_jit(free):
+    """There a search that fails can be raised."""
+
+    def least(move, most):
+        few = gd.Direct(harmonics=4, steps=24, max_iterations=most)
+        pose = SE2.compose(POSE, SE2.exp(move))
+        return gd.plan(PURCELL, pose, base=STRAIGHT, guess=free.stroke, method=few).cost
+
+    np.testing.assert_allclose(jax.grad(least)(jnp.zeros(3), 100), free.multiplier, rtol=1e-6)
+    with pytest.raises(gd.StrokeError, match="the limit of iterations was reached"):
+        jax.grad(least)(jnp.array([0.5, 0.0, 0.0]), 1)
+
+
+@pytest.mark.long
 def test_inside_jit_a_pose_that_is_none_is_no_success(free):
     """A turn that stretches, which the coordinates of the rest of the way do not see."""
 
@@ -111,6 +125,24 @@ def test_obstacles_are_kept_clear_of(free):
     assert -3e-4 < plan.gap < 1e-3
     assert plan.cost > free.cost
     np.testing.assert_allclose(gd.holonomy(PURCELL, plan.stroke, steps=1024), POSE, rtol=0, atol=1e-8)
+
+
+@pytest.mark.long
+def test_derivatives_by_what_obstacles_close_over(free):
+    """Beside differences; nothing of the pose or the body changes."""
+
+    def least(radius):
+        def gap(g, r):
+            return disc(g, r) + 0.12 - radius
+
+        return gd.plan(PURCELL, POSE, base=STRAIGHT, guess=free.stroke, obstacles=gap).cost
+
+    slope = jax.jit(jax.grad(least))(0.12)
+    assert slope > 0.1
+    h = 1e-4
+    difference = (least(0.12 + h) - least(0.12 - h)) / (2 * h)
+    np.testing.assert_allclose(slope, difference, rtol=1e-4)
+    np.testing.assert_allclose(jax.grad(least)(0.12), slope, rtol=1e-9)
 
 
 @pytest.mark.long

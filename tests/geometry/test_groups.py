@@ -199,3 +199,10 @@ def test_a_pose_is_a_place_and_a_turn(group, x, point, there):
     )
     with pytest.raises(ValueError, match="the place and the turn"):
         pose(group, x[1:])
+
+
+def test_the_inverse_of_a_known_element_inside_jit():
+    """There what is computed of it is traced, and cannot be checked."""
+    group = SE2()
+    g = group.exp(jnp.array([0.1, 0.2, 0.3]))
+    np.testing.assert_array_equal(jax.jit(lambda x: x * group.inverse(g))(1.0), group.inverse(g))

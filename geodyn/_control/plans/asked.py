@@ -60,7 +60,8 @@ def asked_for(
         start = _checked_pose("start", group, start)
         way = group.compose(group.inverse(start), pose)
         around = None if around is None else jax.tree_util.Partial(_seen_from, around, group, start)
-    if known(way) and np.allclose(np.asarray(way), np.asarray(group.identity()), atol=1e-12):
+    identity = group.identity()  # Inside jit it is traced, though the pose may be known.
+    if known((way, identity)) and np.allclose(np.asarray(way), np.asarray(identity), atol=1e-12):
         raise ValueError("plan: pose is where the body is already; ask for another one.")
     check_frame(swimmer, bounds, base, ends)
     first, last = shape_ends(base, ends)
@@ -72,7 +73,7 @@ def asked_for(
         check_places(swimmer, bounds, **{"base or ends[0]": first, "ends[1]": last})
     box = np.tile([[-np.inf], [np.inf]], m) if bounds is None else np.asarray(bounds, float)
     asked = Asked(swimmer, way, first, last, home, (box[0], box[1]), limits, bounded, around)
-    if around is not None and known((swimmer, way, around, home)):
+    if around is not None and known((swimmer, way, identity, around, home)):
         _check_clear(asked, start, pose)
     return asked
 

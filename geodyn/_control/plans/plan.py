@@ -238,13 +238,16 @@ def plan(
             break
     if len(plans) == 1 and not known(plans[0].result):
         return plans[0]
-    good = [plan for plan in plans if plan.successful]
+    # Where it is differentiated without jit, numbers can be compared, but those with derivatives are traced.
+    numbers = without_derivatives(plans)
+    good = [i for i, told in enumerate(numbers) if told.successful]
     if good:
-        return min(good, key=lambda plan: float(plan.cost))
-    nearest = min(plans, key=lambda plan: float(_miss(asked, plan.pose)))
+        return plans[min(good, key=lambda i: float(numbers[i].cost))]
+    place = without_derivatives(asked)
+    nearest = min(range(len(plans)), key=lambda i: float(_miss(place, numbers[i].pose)))
     if throw:
-        raise _failure(asked, without_derivatives(nearest))
-    return nearest
+        raise _failure(place, numbers[nearest])
+    return plans[nearest]
 
 
 def _refine(asked: Asked, first: SequenceStroke, method: Direct, progress: Progress, throw: bool) -> Plan:

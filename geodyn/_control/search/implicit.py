@@ -72,18 +72,19 @@ def _change(problem: StrokeProblem, tangent: Any, found: Minimum) -> tuple[Any, 
         pull = jax.vjp(lambda flat: problem.plain(unravel(flat))[2], flat)[1]
         return slope + pull(stiffness * h)[0], c
 
-    def kkt(v: tuple[Float[Array, " n"], Float[Array, " p"]]) -> tuple[Float[Array, " n"], Float[Array, " p"]]:
+    # As one vector: JAX transposes no solution of which only a part of the right-hand side changes, as where only
+    # obstacles do, and not the displacement.
+    def kkt(v: Float[Array, " _"]) -> Float[Array, " _"]:
         """The matrix [[H, −Jᵀ], [−J, 0]] applied to (dx, dy)."""
-        dx, dy = v
+        dx = v[: flat.size]
+        dy = v[flat.size :]
         slope, c = eliminate_bounds(*jax.jvp(lambda flat: conditions(problem, flat), (flat,), (dx,))[1])
         pull = jax.vjp(lambda flat: problem.plain(unravel(flat))[1], flat)[1]
-        return slope - pull(dy)[0], -c
+        return jnp.concatenate([slope - pull(dy)[0], -c])
 
-    def solve(
-        _: Any, b: tuple[Float[Array, " n"], Float[Array, " p"]]
-    ) -> tuple[Float[Array, " n"], Float[Array, " p"]]:
+    def solve(_: Any, b: Float[Array, " _"]) -> Float[Array, " _"]:
         hessian, jacobian = jax.lax.stop_gradient((found.hessian, found.jacobian))
-        return kkt_solution(hessian, jacobian, *b)
+        return jnp.concatenate(kkt_solution(hessian, jacobian, b[: flat.size], b[flat.size :]))
 
     moving, still = eqx.partition(problem, jax.tree.map(lambda t: t is not None, tangent, is_leaf=_is_none))
 
@@ -91,8 +92,8 @@ def _change(problem: StrokeProblem, tangent: Any, found: Minimum) -> tuple[Any, 
         return conditions(eqx.combine(moving, still), flat)
 
     slope, c = eliminate_bounds(*jax.jvp(conditions_of, (moving,), (tangent,))[1])
-    dx, dy = jax.lax.custom_linear_solve(kkt, (-slope, c), solve, symmetric=True)
-    return unravel(dx), dy
+    v = jax.lax.custom_linear_solve(kkt, jnp.concatenate([-slope, c]), solve, symmetric=True)
+    return unravel(v[: flat.size]), v[flat.size :]
 
 
 def kkt_solution(

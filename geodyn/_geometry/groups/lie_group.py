@@ -246,7 +246,7 @@ def inverse_of(group: AbstractLieGroup, g: Any, closed: Callable[[Array], Array]
     """The inverse closed(g), of a form that holds for elements of the group only; ValueError as of `element`."""
     g = square(group, g)
     inverse = closed(g)
-    if not isinstance(g, Tracer):
+    if not isinstance(inverse, Tracer):  # Inside jit it is traced, though g may be known.
         known, back = np.asarray(g), np.asarray(inverse)
         off = np.abs(known @ back - np.eye(len(known))).max() / max(1, np.abs(known).max() * np.abs(back).max())
         if not (off < ELEMENT and np.linalg.det(known) > 0):
