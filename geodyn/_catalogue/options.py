@@ -30,6 +30,16 @@ def listing() -> str:
     return "\n".join([USAGE, *lines])
 
 
+COMPARE = "; compare strokes of your own in Python, by gd.holonomy and gd.cost"
+AT_ANY_PACE = f"its forces do not depend on the speed, so that none is the only best one{COMPARE}"
+WITHOUT_OPTIMUM = {
+    "drylinks": AT_ANY_PACE,
+    "granularlinks": AT_ANY_PACE,
+    "powerlawlinks": f"its best strokes have corners, and the search is for smooth ones{COMPARE}",
+}
+"""Why some swimmers have no name on the command line."""
+
+
 def body_of(name: str) -> Body:
     """The body of the given name (case, hyphens and underscores do not matter), or that of a user's class,
     "module:class".
@@ -46,6 +56,8 @@ def body_of(name: str) -> Body:
     # Of several bodies of one class the first has its name.
     of_class = {_bare(body.kind.__name__): key for key, body in reversed(BODIES.items())}
     names = of_class | {_bare(key): key for key in BODIES}
+    if _bare(name) in WITHOUT_OPTIMUM:
+        raise ValueError(f"there is no search for strokes of {name!r}: {WITHOUT_OPTIMUM[_bare(name)]}")
     if _bare(name) not in names:
         nearest = get_close_matches(_bare(name), names, 1)
         remedy = f"did you mean {names[nearest[0]]!r}?" if nearest else "`geodyn stroke` lists them"

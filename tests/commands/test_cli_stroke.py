@@ -87,6 +87,12 @@ def test_help_is_the_docstring(capsys):
 
 REFUSED = {
     "body": ("purcel", "there is no body 'purcel': did you mean 'purcell'"),
+    "at any pace": (
+        "granular-links",
+        "no search for strokes of 'granular-links': its forces do not",
+    ),
+    "dry": ("dry_links", "do not depend on the speed.*gd.holonomy and gd.cost"),
+    "corners": ("power-law-links", "its best strokes have corners"),
     "option": ("purcell --drag-raito 3", "purcell knows no '--drag-raito': did you mean --drag-ratio"),
     "parameter": ("purcell --lengths 1 2", r"lengths must be an array of shape \[3\], got shape \(2,\)"),
     "rows": ("satellite --axes 1 0", "--axes takes rows of 3 numbers, got 2"),
