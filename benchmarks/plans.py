@@ -2,7 +2,7 @@
 number of the best strokes. All strokes of that plan are free: the ways between their shapes are not counted. Each plan
 is made once more from its own stroke, on more steps, so that it arrives to 1e-9; the miss is that on yet finer steps.
 
-`python plans.py 3 snake` takes three poses, and the bodies whose names have this word in them."""
+`python plans.py 3 fluid` takes three poses, and the bodies whose names have this word in them."""
 
 import sys
 
@@ -17,12 +17,10 @@ jax.config.update("jax_enable_x64", True)
 BODIES = {
     "Purcell's swimmer": gd.swimmers.Purcell(),
     "ellipses in a perfect fluid": gd.swimmers.FluidLinks(),
-    "a snake on wheels": gd.bundles.KaluzaKlein(gd.swimmers.KinematicSnake()),
 }
 BOUNDS = {
     "Purcell's swimmer": ([-2.0, -2.0], [2.0, 2.0]),
     "ellipses in a perfect fluid": ([-2.0, -2.0], [2.0, 2.0]),
-    "a snake on wheels": ([0.3, -2.0], [2.0, -0.3]),  # It is singular where both angles are the same.
 }
 FINE = gd.Direct(harmonics=4, steps=64)
 FINER = 128
