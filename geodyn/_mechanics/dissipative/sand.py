@@ -132,7 +132,7 @@ class SandBed(eqx.Module):
         back += c11 * (cosine * ahead - sine * down)
         back += c01 * ahead
         back += c_11 * (ahead * cosine + down * sine)
-        return self.scale.astype(velocity.dtype) * jnp.stack([-back, up])
+        return jnp.asarray(self.scale, velocity.dtype) * jnp.stack([-back, up])
 
     def on_plate(self, start: Row, end: Row, start_velocity: Row, end_velocity: Row) -> PlateForce:
         """What the sand exerts on a straight plate, per width of it: integrated over the part below z = 0 by Gauss's
