@@ -574,3 +574,12 @@ def test_a_metric_of_plain_indices_is_traced_once():
 
     gd.Manifold(metric, dim=2)
     assert len(calls) == 1
+
+
+@pytest.mark.float32
+def test_lists_need_no_other_precision():
+    """In single precision lists of numbers, which numpy takes for doubles, are no reason for a warning; these are
+    errors here."""
+    system = gd.System(gd.spaces.Euclidean(2), [1.0, 1.0], gd.Spring([(0, 1)], 1.0, 0.5))
+    motion = gd.integrate(system, [[0.0, 0.0], [1.0, 0.0]], [[0.0, 0.1], [0.0, 0.0]], t1=1.0, steps=4)
+    assert motion.q.dtype == jnp.result_type(float)

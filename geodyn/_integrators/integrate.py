@@ -198,12 +198,19 @@ def _cast(x: AnyArray, dtype: np.dtype) -> AnyArray:
     return x if x.dtype == dtype and not x.weak_type else x.astype(dtype)
 
 
+def _precision_of(q: AnyArray) -> np.dtype:
+    """The precision in which a motion from q is computed: that of q, or the usual one of JAX, which a list of numbers
+    has, too."""
+    usual = jnp.result_type(float)
+    is_float = jnp.issubdtype(q.dtype, jnp.floating)
+    return q.dtype if is_float and q.dtype.itemsize <= usual.itemsize else usual
+
+
 def _initial(system: AbstractSystem, q0: Numbers, v0: Numbers | None) -> tuple[AnyArray, AnyArray | None]:
     """(q, v), checked, as arrays of the same shape and precision."""
     wanted = "real numbers in the shape of a configuration"
     q = array_of("q0", q0, wanted)
-    is_float = jnp.issubdtype(q.dtype, jnp.floating)
-    dtype = jnp.result_type(q.dtype) if is_float else jnp.result_type(q.dtype, float)
+    dtype = _precision_of(q)
     if dtype.itemsize < 4:
         raise ValueError(f"q0 must be numbers of float32 or float64, got {dtype}: give q0.astype(float)")
     q = _cast(q, dtype)
