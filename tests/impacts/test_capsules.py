@@ -240,6 +240,9 @@ def test_refusals():
         gd.contact.Capsules([(0, 1), (1, 2), (3, 4)], 0.1, pairs=[(0, 1)])
     with pytest.raises(ValueError, match="name segment 2, but there are 2 segments"):
         gd.contact.Capsules(CROSSED, 0.1, pairs=[(0, 2)])
+    for given in ({"segments": [*CROSSED, (3, 2)]}, {"segments": CROSSED, "pairs": [(0, 1), (1, 0)]}):
+        with pytest.raises(ValueError, match=r"must have each once, but .* stand there twice"):
+            gd.contact.Capsules(radii=0.1, **given)
     with pytest.raises(ValueError, match="radii must be positive"):
         gd.contact.Capsules(CROSSED, 0.0)
     with pytest.raises(ValueError, match="radii must be one number or one per"):

@@ -440,6 +440,8 @@ def test_refusals():
         gd.contact.Hulls([(0, 1, 1), (2, 3, 4)])
     with pytest.raises(ValueError, match="bodies of Hulls must have 3 or more different points"):
         gd.contact.Hulls([(0, 1, -1), (2, 3, 4)])
+    with pytest.raises(ValueError, match="bodies of Hulls must have each once"):
+        gd.contact.Hulls([(0, 1, 2), (3, 4, 5), (5, 4, 3)])
     with pytest.raises(ValueError, match="bodies of Hulls must have two or more that share no point"):
         gd.contact.Hulls([(0, 1, 2), (2, 3, 4)])
     with pytest.raises(ValueError, match=r"bodies \(0, 1\) do: leave that pair out"):

@@ -126,6 +126,8 @@ def test_the_end_follows_the_radius_of_the_ball(space):
 def test_refusals():
     with pytest.raises(ValueError, match="segments must join two different points"):
         gd.contact.CapsulesOnWall([(0, 0)], unit_ball)
+    with pytest.raises(ValueError, match="segments must have each once"):
+        gd.contact.CapsulesOnWall([(0, 1), (1, 0)], unit_ball)
     with pytest.raises(ValueError, match="gap must"):
         gd.contact.CapsulesOnWall(ROD, lambda a, b: 1.0)
     with pytest.raises(ValueError, match="restitution must be"):

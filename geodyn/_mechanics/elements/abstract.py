@@ -254,6 +254,16 @@ def index_tuples(name: str, value: Any, count: int) -> Tuples:
     return tuple(map(tuple, array.tolist()))
 
 
+def once_each(name: str, found: Tuples) -> Tuples:
+    """The tuples of indices; ValueError where the same ones stand there twice, since what touches would touch twice."""
+    seen = set()
+    for indices in found:
+        if frozenset(indices) in seen:
+            raise ValueError(f"{name} must have each once, but {indices} stand there twice: leave one out")
+        seen.add(frozenset(indices))
+    return found
+
+
 def number(name: str, value: Any, *, positive: bool = False, most: float = np.inf) -> Array:
     """`value` as an array of finite numbers in [0, most], or in (0, most) if `positive`; else ValueError, or NaN where
     a number is traced."""

@@ -25,6 +25,7 @@ from geodyn._mechanics.elements.abstract import (
     curvature_of,
     index_tuples,
     number,
+    once_each,
     one_per_point,
     path_effort,
 )
@@ -136,7 +137,7 @@ class AbstractSpheres(AbstractFrictionalContact):
         self.friction = coefficient(friction)
         self.restitution = number("restitution", restitution, most=1.0)
         self.elastic = is_elastic(restitution)
-        self.pairs = None if pairs is None else index_tuples("pairs", pairs, 2)
+        self.pairs = None if pairs is None else once_each("pairs", index_tuples("pairs", pairs, 2))
 
     def pairs_of(self, x: Float[Array, "N dim"]) -> Int[np.ndarray, "c 2"]:
         """The pairs that may touch. Raises ValueError if there are none, or if they name points that do not exist."""

@@ -8,7 +8,7 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Bool, Count, Each, Float, Indices, Number, Scalar
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import AbstractManifold
-from geodyn._mechanics.elements.abstract import Tuples, index_tuples, number, one_each, path_effort
+from geodyn._mechanics.elements.abstract import Tuples, index_tuples, number, once_each, one_each, path_effort
 from geodyn._mechanics.elements.contact import AbstractFrictionalContact, brought_near, coefficient, is_elastic
 from geodyn._mechanics.elements.friction import slip_of_pair
 from geodyn._mechanics.touching.pairs import pairs_of
@@ -82,7 +82,7 @@ class Capsules(AbstractFrictionalContact):
         nodes: Count | None = None,
         tolerance: Number = 0.0,
     ):
-        self.segments = index_tuples("segments", segments, 2)
+        self.segments = once_each("segments", index_tuples("segments", segments, 2))
         self.radii = one_each("radii", radii, self.segments, positive=True)
         self.restitution = number("restitution", restitution, most=1.0)
         self.elastic = is_elastic(restitution)

@@ -29,7 +29,7 @@ from geodyn._geometry.geodesics.geodesic import log_of
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.charts import cosine, sine_ratio
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Euclidean
-from geodyn._mechanics.elements.abstract import Tuples, number
+from geodyn._mechanics.elements.abstract import Tuples, number, once_each
 from geodyn._mechanics.elements.contact import AbstractFrictionalContact, coefficient, is_elastic
 from geodyn._mechanics.elements.friction import tangential
 from geodyn._mechanics.touching.pairs import pairs_of
@@ -366,4 +366,4 @@ def _bodies(bodies: Sequence[Indices]) -> Tuples:
             wanted = "3 or more different points with indices ≥ 0 each"
             raise ValueError(f"bodies of Hulls must have {wanted}, got {shown(points)}")
         found.append(tuple(points))
-    return tuple(found)
+    return once_each("bodies of Hulls", tuple(found))

@@ -3,7 +3,7 @@
 import itertools
 
 from geodyn._foundations.typing import Indices
-from geodyn._mechanics.elements.abstract import Tuples, index_tuples
+from geodyn._mechanics.elements.abstract import Tuples, index_tuples, once_each
 
 
 def pairs_of(name: str, noun: str, parts: Tuples, pairs: Indices | None) -> Tuples:
@@ -20,7 +20,7 @@ def pairs_of(name: str, noun: str, parts: Tuples, pairs: Indices | None) -> Tupl
         if not apart:
             raise ValueError(f"{many} of {name} must have two or more that share no point, got {parts}")
         return apart
-    chosen = index_tuples("pairs", pairs, 2)
+    chosen = once_each("pairs", index_tuples("pairs", pairs, 2))
     for pair in chosen:
         if max(pair) >= len(parts):
             raise ValueError(f"pairs of {name} name {noun} {max(pair)}, but there are {len(parts)} {many}")

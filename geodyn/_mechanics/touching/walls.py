@@ -16,7 +16,7 @@ from geodyn._foundations.checks import check_arguments, one_number, returned
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Bool, Each, Float, Indices, Int, Number, Scalar
 from geodyn._geometry.manifold.manifold import AbstractManifold
-from geodyn._mechanics.elements.abstract import Tuples, index_tuples, number
+from geodyn._mechanics.elements.abstract import Tuples, index_tuples, number, once_each
 from geodyn._mechanics.elements.contact import AbstractFrictionalContact, coefficient, is_elastic
 from geodyn._mechanics.elements.friction import slip_on_wall
 from geodyn._mechanics.touching.segments import Arc, Path, segment_of
@@ -69,7 +69,7 @@ class CapsulesOnWall(AbstractFrictionalContact):
     @checked
     def __init__(self, segments: Indices, gap: Callable, restitution: Each = 1.0, friction: Each = 0.0):
         check_arguments("gap", gap, "x")
-        self.segments = index_tuples("segments", segments, 2)
+        self.segments = once_each("segments", index_tuples("segments", segments, 2))
         self.function = as_pytree(gap)
         self.restitution = number("restitution", restitution, most=1.0)
         self.elastic = is_elastic(restitution)
