@@ -103,14 +103,23 @@ def test_distances_far_out():
 
 
 def test_parallel_segments():
-    """Their distance has a slope, as if they touched in the middle, and finite second derivatives."""
+    """Their distance has a slope, as if they touched in the middle. With r = Σ M_i x_i between the places s and t, and E
+    = r²/2, the second derivatives are those of E minus what s and t take up, by numpy and its pseudo-inverse."""
     parallel = jnp.array([[-0.2, 0.0, 0.0], [0.2, 0.0, 0.0], [-0.2, 0.1, 0.0], [0.2, 0.1, 0.0]])
     flat = gd.spaces.Euclidean(3)
     assert float(separation(flat, parallel)) == pytest.approx(0.1, abs=1e-15)
     slope = jax.grad(partial(separation, flat))(parallel)
     np.testing.assert_allclose(slope[:, 1], [-0.5, -0.5, 0.5, 0.5], atol=1e-14)
     curvature = jax.jacfwd(jax.grad(partial(separation, flat)))(parallel)
-    assert np.isfinite(curvature).all()
+    x = np.array(parallel)
+    weights, unit = np.array([0.5, 0.5, -0.5, -0.5]), np.eye(3)
+    rates = np.array([[-1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0]])
+    r, along = weights @ x, rates @ x
+    mixed = np.einsum("ki,a->kia", rates, r) + np.einsum("i,ka->kia", weights, along)
+    taken = np.einsum("kia,kl,ljb->iajb", mixed, np.linalg.pinv(along @ along.T), mixed)
+    of_square = np.einsum("i,j,ab->iajb", weights, weights, unit) - taken
+    wanted = (of_square - np.multiply.outer(slope, slope)) / 0.1
+    np.testing.assert_allclose(curvature, wanted, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["H3", "E3"])

@@ -30,7 +30,9 @@ TAYLOR_TERMS = 10
 FEWEST_ROUNDINGS = 8
 
 
-def _analytic(square: Scalar, coefficients: list[float], closed: Callable[[Scalar], Scalar]) -> Scalar:
+def _analytic(
+    square: Float[Array, "*shape"], coefficients: list[float], closed: Callable[[Array], Array]
+) -> Float[Array, "*shape"]:
     """A function of w = √square that is analytic in `square`: below 1 its Taylor series, so that every derivative
     exists, and above 1 the closed form in w."""
     near = square < 1.0
@@ -43,16 +45,20 @@ def _analytic(square: Scalar, coefficients: list[float], closed: Callable[[Scala
     return jnp.where(near, series, closed(w))
 
 
-def cosine(curvature: int, square: Scalar) -> Scalar:
+def cosine(curvature: int, square: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """cos w, 1 or cosh w for the curvature 1, 0 or −1, with w² = square."""
-    closed = {1: jnp.cos, 0: jnp.ones_like, -1: jnp.cosh}[curvature]
+    if curvature == 0:
+        return jnp.ones_like(square)
+    closed = jnp.cos if curvature > 0 else jnp.cosh
     coefficients = [(-curvature) ** k / math.factorial(2 * k) for k in range(TAYLOR_TERMS)]
     return _analytic(square, coefficients, closed)
 
 
-def sine_ratio(curvature: int, square: Scalar) -> Scalar:
+def sine_ratio(curvature: int, square: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """sin w / w, 1 or sinh w / w for the curvature 1, 0 or −1, with w² = square."""
-    closed = {1: lambda w: jnp.sin(w) / w, 0: jnp.ones_like, -1: lambda w: jnp.sinh(w) / w}[curvature]
+    if curvature == 0:
+        return jnp.ones_like(square)
+    closed = {1: lambda w: jnp.sin(w) / w, -1: lambda w: jnp.sinh(w) / w}[curvature]
     coefficients = [(-curvature) ** k / math.factorial(2 * k + 1) for k in range(TAYLOR_TERMS)]
     return _analytic(square, coefficients, closed)
 
@@ -163,8 +169,14 @@ class AbstractChart(eqx.Module):
         """The coordinates of X, the inverse of `embed`."""
 
     @abc.abstractmethod
+    def havs(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
+        """The haversine of two points, which is a quarter of the square of their distance in the embedding, and
+        1 − hav, on the sphere without cancellation."""
+
     def squared_distance(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
         """Squared distance of two points."""
+        hav, complement = self.havs(x, y)
+        return squared_arc(self.curvature, hav, complement)
 
     @abc.abstractmethod
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -185,8 +197,9 @@ class Cartesian(AbstractChart):
     def coordinates(self, X: Float[Array, " n"]) -> Float[Array, " n"]:
         return X
 
-    def squared_distance(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
-        return jnp.sum((x - y) ** 2)
+    def havs(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
+        hav = jnp.sum((x - y) ** 2) / 4
+        return hav, 1 - hav
 
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         return x + v
@@ -228,7 +241,7 @@ class Polar(AbstractChart):
         radius = {1: lambda: jnp.arctan2(length, w), 0: lambda: length, -1: lambda: jnp.arcsinh(length)}
         return jnp.stack([radius[self.curvature](), *angles])
 
-    def squared_distance(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
+    def havs(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
         # The haversine of the angle between the directions of x and y, and 1 − hav: the last of their angles gives it
         # on a circle, and each angle before it on the sphere of one dimension more.
         hav = jnp.sin((x[-1] - y[-1]) / 2) ** 2
@@ -241,7 +254,7 @@ class Polar(AbstractChart):
         sines = self._sine(x[0]) * self._sine(y[0])
         hav = self._sine((x[0] - y[0]) / 2) ** 2 + sines * hav
         complement = self._cosine((x[0] + y[0]) / 2) ** 2 + sines * complement
-        return squared_arc(self.curvature, hav, complement)
+        return hav, complement
 
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         radius = x[0]
@@ -299,8 +312,8 @@ class Stereographic(AbstractChart):
     def coordinates(self, X: Float[Array, " D"]) -> Float[Array, " n"]:
         return X[:-1] / (1 + X[-1])
 
-    def squared_distance(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
-        return squared_arc(1, *stereographic_havs(x, y))
+    def havs(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
+        return stereographic_havs(x, y)
 
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         X, V = jax.jvp(self.embed, (x,), (v,))
@@ -324,9 +337,9 @@ class Ball(AbstractChart):
     def coordinates(self, X: Float[Array, " D"]) -> Float[Array, " n"]:
         return X[:-1] / (1 + X[-1])
 
-    def squared_distance(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
+    def havs(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
         hav = jnp.sum((x - y) ** 2) / ((1 - x @ x) * (1 - y @ y))
-        return squared_arc(-1, hav, 1 - hav)
+        return hav, 1 - hav
 
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         """Möbius addition of x and tanh(|v|/2) v/|v| (Ungar 2001), in terms that do not cancel near the boundary."""
@@ -366,9 +379,9 @@ class AbstractHalfSpace(AbstractChart):
         height = 1 / jnp.where(up, (1 + sides @ sides) / total, X[-1] - X[-2])
         return jnp.append(sides * height, height)
 
-    def squared_distance(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
+    def havs(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
         hav = jnp.sum((x - y) ** 2) / (4 * x[-1] * y[-1])
-        return squared_arc(-1, hav, 1 - hav)
+        return hav, 1 - hav
 
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         unit = v / x[-1]

@@ -11,7 +11,6 @@ from geodyn._geometry.models.charts import (
     AbstractHalfSpace,
     cosine,
     sine_ratio,
-    squared_arc,
     stereographic_havs,
 )
 
@@ -53,15 +52,13 @@ class StereographicPair(AbstractChart, AbstractPatches):
         local = X[:-1] / (1 + jnp.abs(X[-1]))
         return local + jnp.where(first, 0, self._centre(local))
 
-    def squared_distance(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
+    def havs(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
         x, sign = self._local(x)
         y, other = self._local(y)
         # In the other chart y is y/|y|², whose haversine with x is that of −y with the antipode of x.
         same = sign == other
         near, far = stereographic_havs(x, jnp.where(same, y, -y))
-        hav = jnp.where(same, near, far)
-        complement = jnp.where(same, far, near)
-        return squared_arc(1, hav, complement)
+        return jnp.where(same, near, far), jnp.where(same, far, near)
 
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         X, V = jax.jvp(self.embed, (x,), (v,))

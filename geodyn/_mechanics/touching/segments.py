@@ -3,15 +3,17 @@
 A point of a segment is that of its geodesic at a parameter from 0 to 1, on the polynomial that solves for the geodesic.
 The half square of the distance of two such points, E(s, t), is least in the square [0, 1]². Its slope is that of the
 first variation, (−p(0) · γ', p(1) · γ'), with the momenta that the distance gives anyway. So is the slope of the least
-distance in the ends of the segments, for which s and t stay as they are. In constant curvature no path is needed: E(s,
-t) follows from the six distances of the ends.
+distance in the ends of the segments, for which s and t stay as they are. In constant curvature no path is needed: the
+chord of the two points follows from those of the ends.
 
 Letters of the shapes: n coordinates of a point, q nodes of a path, k polynomials, c pairs of segments."""
 
 import abc
 import functools
 import itertools
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -28,7 +30,7 @@ from geodyn._geometry.geodesics.geodesic import distance_or_far, half_square, is
 from geodyn._geometry.geodesics.paths import gauss
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import AbstractManifold, safe_sqrt
-from geodyn._geometry.models.charts import sine_ratio, squared_arc
+from geodyn._geometry.models.charts import cosine, sine_ratio, squared_arc
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Product
 
 PATH_NODES = 16
@@ -133,45 +135,87 @@ class AbstractTouch(eqx.Module):
     def distance(self, at: Float[Array, "2"]) -> Scalar:
         """The distance of the points at two parameters."""
 
+    @abc.abstractmethod
+    def expand(self, at: Float[Array, "2"]) -> "Expansion":
+        """A function of two parameters that grows with the distance, such as its half square, and its derivatives."""
+
+
+class Expansion(NamedTuple):
+    """A function of two parameters, its slope and its second derivative."""
+
+    value: Scalar
+    slope: Float[Array, "2"]
+    hessian: Float[Array, "2 2"]
+
+
+def _by_autodiff(function: Callable[[Float[Array, "2"]], Scalar], at: Float[Array, "2"]) -> Expansion:
+    def slope(at: Float[Array, "2"]) -> tuple[Float[Array, "2"], tuple[Scalar, Float[Array, "2"]]]:
+        value, slope = jax.value_and_grad(function)(at)
+        return slope, (value, slope)
+
+    hessian, (value, there) = jax.jacfwd(slope, has_aux=True)(at)
+    return Expansion(value, there, hessian)
+
 
 class OfEdges(AbstractTouch):
-    """Two segments in constant curvature, by the six squared distances of their ends alone, in the order 01, 02, 03,
-    12, 13, 23. So no digits are lost far out.
+    """Two segments in constant curvature, by the six squared chords of their ends alone, in the order 01, 02, 03, 12,
+    13, 23, and the squares of their lengths. So no digits are lost far out.
 
-    In the embedding, points of segments are sums X = Σ c P of ends, and the products of these are κ<P, Q> = 1 − κ
-    chord²/2."""
+    In the embedding, points of segments are sums of their ends with coefficients that are sines, and the products of
+    these are κ<P, Q> = 1 − κ chord²/2. With the coefficients c of the first point and minus those of the second, the
+    square of their chord is κ(Σ c)² − Σ c_i c_j chord_ij² over the six pairs. In flat space Σ c = 0."""
 
-    squares: Float[Array, "6"]
+    chords: Float[Array, "6"]
+    squares: Float[Array, "2"]
     curvature: int = eqx.field(static=True)
 
     @property
     def dtype(self) -> np.dtype:
-        return self.squares.dtype
+        return self.chords.dtype
 
     def half_square(self, at: Float[Array, "2"]) -> Scalar:
-        s, t = at
-        ratios = jax.vmap(lambda square: sine_ratio(self.curvature, square / 4))(self.squares)
-        chords = self.squares * ratios**2
-        first = self._weights(s, self.squares[0])
-        second = self._weights(t, self.squares[5])
-        c = jnp.concatenate([first, -second])
-        i, j = EDGES.T
-        # κ(Σ c)² − ½ Σ c_i c_j chord_ij² over i and j, the square of the chord. In flat space Σ c = 0.
-        square = self.curvature * jnp.sum(c) ** 2 - jnp.sum(c[i] * c[j] * chords)
-        hav = jnp.maximum(square / 4, 0)
+        c = self._coefficients(at)
+        hav = jnp.maximum(jnp.dot(c, self._dual(c)) / 4, 0)
         return squared_arc(self.curvature, hav, 1 - self.curvature * hav) / 2
 
     def distance(self, at: Float[Array, "2"]) -> Scalar:
         return safe_sqrt(2 * self.half_square(at))
 
-    def _weights(self, s: Scalar, square: Scalar) -> Float[Array, "2"]:
-        """The coefficients of the ends of a segment, of a given squared length, in the point at s: sin((1 − s)d)/sin d
-        and sin(sd)/sin d on the sphere."""
+    def expand(self, at: Float[Array, "2"]) -> Expansion:
+        """Of half the square of the chord, which is least where the distance is."""
+        c = self._coefficients(at)
+        rates = self._rates(at)
+        dual = self._dual(c)
+        duals = jax.vmap(self._dual)(rates)
+        # A sine has the second derivative −κd² times itself.
+        bend = jnp.sum((c * dual).reshape(2, 2), axis=1)
+        hessian = rates @ duals.T - self.curvature * jnp.diag(self.squares * bend)
+        return Expansion(jnp.dot(c, dual) / 2, rates @ dual, hessian)
 
-        def sine(s: Scalar) -> Scalar:
-            return s * sine_ratio(self.curvature, s**2 * square)
+    def _coefficients(self, at: Float[Array, "2"]) -> Float[Array, "4"]:
+        """c at s and t: of an end at the part s of a segment of length d it is sin(sd)/sin d on the sphere."""
+        parts = jnp.stack([1 - at, at], axis=1)
+        sines = parts * sine_ratio(self.curvature, parts**2 * self.squares[:, None])
+        return self._of_ends(sines).reshape(4)
 
-        return jnp.stack([sine(1 - s), sine(s)]) / sine_ratio(self.curvature, square)
+    def _rates(self, at: Float[Array, "2"]) -> Float[Array, "2 4"]:
+        """The derivatives of c in s and in t."""
+        parts = jnp.stack([1 - at, at], axis=1)
+        cosines = cosine(self.curvature, parts**2 * self.squares[:, None])
+        rates = self._of_ends(cosines * jnp.asarray([[-1.0, 1.0]], self.dtype))
+        none = jnp.zeros(2, self.dtype)
+        return jnp.stack([jnp.concatenate([rates[0], none]), jnp.concatenate([none, rates[1]])])
+
+    def _of_ends(self, sines: Float[Array, "2 2"]) -> Float[Array, "2 2"]:
+        """The sines [segment, end] in units of that of the whole segment, of the second with the other sign."""
+        signs = jnp.asarray([1.0, -1.0], self.dtype)
+        return sines * (signs / sine_ratio(self.curvature, self.squares))[:, None]
+
+    def _dual(self, c: Float[Array, "4"]) -> Float[Array, "4"]:
+        """c° such that c · c° is the square of the chord."""
+        i, j = EDGES.T
+        chords = jnp.zeros((4, 4), self.dtype).at[i, j].set(self.chords).at[j, i].set(self.chords)
+        return self.curvature * jnp.sum(c) - chords @ c / 2
 
 
 class OfFactors(AbstractTouch):
@@ -189,6 +233,9 @@ class OfFactors(AbstractTouch):
 
     def distance(self, at: Float[Array, "2"]) -> Scalar:
         return safe_sqrt(2 * self.half_square(at))
+
+    def expand(self, at: Float[Array, "2"]) -> Expansion:
+        return _by_autodiff(self.half_square, at)
 
 
 class OfPaths(AbstractTouch):
@@ -213,6 +260,9 @@ class OfPaths(AbstractTouch):
         s, t = at
         return distance_or_far(self.space, self.first.at(s), self.second.at(t), self.effort, self.reach)
 
+    def expand(self, at: Float[Array, "2"]) -> Expansion:
+        return _by_autodiff(self.half_square, at)
+
 
 @functools.singledispatch
 def touch_of(space: AbstractManifold, ends: Float[Array, "4 n"], reach: Scalar, effort: Effort) -> AbstractTouch:
@@ -229,8 +279,11 @@ def _of_paths(space: AbstractManifold, ends: Float[Array, "4 n"], reach: Scalar,
 @touch_of.register
 def _(space: AbstractConstantCurvature, ends: Float[Array, "4 n"], reach: Scalar, effort: Effort) -> AbstractTouch:
     i, j = EDGES.T
-    squares = jax.vmap(space.squared_distance)(ends[i], ends[j])
-    return OfEdges(squares, space.chart.curvature)
+    curvature = space.chart.curvature
+    havs, complements = jax.vmap(space.chart.havs)(ends[i], ends[j])
+    lengths = np.array([0, 5])
+    squares = jax.vmap(partial(squared_arc, curvature))(havs[lengths], complements[lengths])
+    return OfEdges(4 * havs, squares, curvature)
 
 
 @touch_of.register
@@ -258,48 +311,46 @@ def nearest_places(
     return jax.vmap(lambda ends, reach: nearest(touch_of(space, ends, reach, effort)))(ends, reach)
 
 
-@custom_jvp
 def _least(touch: AbstractTouch) -> Scalar:
-    return touch.distance(_nearest(touch))
+    return _distance(touch, _found(touch))
 
 
-@_least.def_jvp
-def _(primals: tuple[AbstractTouch], tangents: tuple[AbstractTouch]) -> tuple[Scalar, Scalar]:
-    (touch,) = primals
-    at = nearest(touch)
-    return eqx.filter_jvp(lambda touch: touch.distance(at), primals, tangents)
-
-
-@custom_jvp
 def nearest(touch: AbstractTouch) -> Float[Array, "2"]:
     """The parameters at which two segments are nearest to each other. Where that is so along a whole stretch, for
     parallel ones, it is one place of it, which stays where it is."""
-    return _nearest(touch)
+    return _place(touch, _found(touch))
 
 
-@nearest.def_jvp
-def _(primals: tuple[AbstractTouch], tangents: tuple[AbstractTouch]) -> tuple[Float[Array, "2"], Float[Array, "2"]]:
-    (touch,) = primals
-    at = nearest(touch)
+@custom_jvp
+def _distance(touch: AbstractTouch, found: Float[Array, "2"]) -> Scalar:
+    """The least distance, from the parameters that were found."""
+    return touch.distance(found)
 
-    def slope(touch: AbstractTouch, at: Float[Array, "2"]) -> Float[Array, "2"]:
-        return jax.grad(touch.half_square)(at)
 
+@_distance.def_jvp
+def _(primals: tuple[AbstractTouch, Array], tangents: tuple[AbstractTouch, Any]) -> tuple[Scalar, Scalar]:
+    touch = primals[0]
+    at = _place(*primals)
+    # Where the distance is least it does not change with the parameters.
+    return eqx.filter_jvp(lambda touch: touch.distance(at), (touch,), (tangents[0],))
+
+
+@custom_jvp
+def _place(touch: AbstractTouch, found: Float[Array, "2"]) -> Float[Array, "2"]:
+    """The parameters of the least distance, which were found, with their derivatives."""
+    return found
+
+
+@_place.def_jvp
+def _(
+    primals: tuple[AbstractTouch, Array], tangents: tuple[AbstractTouch, Any]
+) -> tuple[Float[Array, "2"], Float[Array, "2"]]:
+    touch = primals[0]
+    at = _place(*primals)
     # The slope stays 0: at the nearest place its change is that by the segments and by the parameters together.
-    _, change = change_of(lambda touch: slope(touch, at), primals, tangents)
-    _, here, hessian = _expand(touch, at)
-    return at, -_undo(hessian, change, _is_free(at, here))
-
-
-def _expand(touch: AbstractTouch, at: Float[Array, "2"]) -> tuple[Scalar, Float[Array, "2"], Float[Array, "2 2"]]:
-    """The half square of the distance, its slope and its second derivative."""
-
-    def slope(at: Float[Array, "2"]) -> tuple[Float[Array, "2"], tuple[Scalar, Float[Array, "2"]]]:
-        value, slope = jax.value_and_grad(touch.half_square)(at)
-        return slope, (value, slope)
-
-    hessian, (value, there) = jax.jacfwd(slope, has_aux=True)(at)
-    return value, there, hessian
+    _, change = change_of(lambda touch: touch.expand(at).slope, (touch,), (tangents[0],))
+    here = touch.expand(at)
+    return at, -_undo(here.hessian, change, _is_free(at, here.slope))
 
 
 def _is_free(at: Float[Array, "2"], slope: Float[Array, "2"]) -> Bool[Array, "2"]:
@@ -326,17 +377,17 @@ def _undo(hessian: Float[Array, "2 2"], change: Float[Array, "2"], free: Bool[Ar
 
 
 class Search(NamedTuple):
-    """Two parameters and the half square there, the part of the step that is tried next, whether it is `done`, and the
+    """Two parameters and what is known there, the part of the step that is tried next, whether it is `done`, and the
     number of turns."""
 
     at: Float[Array, "2"]
-    value: Scalar
+    here: Expansion
     part: Scalar
     done: Bool[Array, ""]
     turns: Int[Array, ""]
 
 
-def _nearest(touch: AbstractTouch) -> Float[Array, "2"]:
+def _found(touch: AbstractTouch) -> Float[Array, "2"]:
     """The parameters of the least distance, by Newton's method with projections onto the square (Bertsekas, *SIAM J.
     Control Optim.* 20 (1982) 221), from the best of a few starts. NaN if it does not end."""
     return native_of(_search, without_derivatives(touch))
@@ -347,7 +398,7 @@ def _search(touch: AbstractTouch) -> Float[Array, "2"]:
     rounding = jnp.finfo(dtype).eps
 
     def turn(state: Search) -> Search:
-        value, slope, hessian = _expand(touch, state.at)
+        value, slope, hessian = state.here
         free = _is_free(state.at, slope)
         newton = -_undo(hessian, slope, free)
         # Where the second derivative is not positive, the step that would be right in flat space.
@@ -357,15 +408,16 @@ def _search(touch: AbstractTouch) -> Float[Array, "2"]:
         plain = jnp.where(free, -slope, 0) / jnp.where(size > 0, size, 1)
         step = jnp.where(descends, newton, plain)
         trial = jnp.clip(state.at + state.part * step, 0, 1)
-        there = touch.half_square(trial)
-        lower = there <= state.value * (1 + 100 * rounding)
+        there = touch.expand(trial)
         moved = jnp.max(jnp.abs(trial - state.at))
-        done = lower & (state.part == 1) & (moved <= rounding**0.75)
-        part = jnp.where(lower, jnp.minimum(2 * state.part, 1), state.part / 2)
+        # Over so short a step the values differ by their rounding only.
+        short = moved <= rounding**0.75
+        lower = short | (there.value <= value * (1 + 100 * rounding))
+        done = short & (state.part == 1) & (state.turns > 0)
         return Search(
             at=jnp.where(lower, trial, state.at),
-            value=jnp.where(lower, there, state.value),
-            part=part,
+            here=jax.tree.map(lambda new, old: jnp.where(lower, new, old), there, state.here),
+            part=jnp.where(lower, jnp.minimum(2 * state.part, 1), state.part / 2),
             done=done,
             turns=state.turns + 1,
         )
@@ -373,20 +425,20 @@ def _search(touch: AbstractTouch) -> Float[Array, "2"]:
     def proceed(state: Search) -> Bool[Array, ""]:
         return ~state.done & (state.turns < MOST_TURNS)
 
-    start, value = _best_start(touch)
-    begin = Search(start, value, jnp.ones((), dtype), jnp.zeros((), bool), jnp.zeros((), int))
+    # The first turn stays where it is and finds out what is there.
+    unknown = Expansion(jnp.full((), jnp.inf, dtype), jnp.zeros(2, dtype), jnp.eye(2, dtype=dtype))
+    start = _best_start(touch)
+    begin = Search(start, unknown, jnp.ones((), dtype), jnp.zeros((), bool), jnp.zeros((), int))
     end = jax.lax.while_loop(proceed, turn, batched_as(touch, begin))
     return jnp.where(end.done, end.at, jnp.nan)
 
 
-def _best_start(touch: AbstractTouch) -> tuple[Float[Array, "2"], Scalar]:
-    """The start of the search with the least half square, and that."""
+def _best_start(touch: AbstractTouch) -> Float[Array, "2"]:
+    """The start of the search with the least half square."""
     dtype = touch.dtype
     starts = jnp.asarray(STARTS, dtype)
     values = jax.vmap(lambda at: touch.half_square(at))(starts)
     # The middle is taken unless another start is clearly nearer.
     handicap = jnp.asarray(1 + NEARER * (np.arange(len(STARTS)) > 0), dtype)
     best = jnp.arange(len(STARTS)) == jnp.argmin(values * handicap)
-    start = jnp.sum(jnp.where(best[:, None], starts, 0), axis=0)
-    value = jnp.sum(jnp.where(best, values, 0))
-    return start, value
+    return jnp.sum(jnp.where(best[:, None], starts, 0), axis=0)
