@@ -37,29 +37,29 @@ class Transposed(NamedTuple):
     def out_avals(self) -> list:
         return self.program.in_avals[self.nonlinear :]
 
-    def closed(self) -> ClosedJaxpr:
+    def closed_jaxpr(self) -> ClosedJaxpr:
         """The program as a jaxpr."""
-        return traced(partial(evaluated, self, batch=()), self.in_avals)
+        return trace(partial(evaluate, self, batch=()), self.in_avals)
 
 
 # What is computed for every member.
 Program = ClosedJaxpr | Transposed
 
 
-def traced(function: Callable, like: Sequence[Any]) -> ClosedJaxpr:
+def trace(function: Callable, like: Sequence[Any]) -> ClosedJaxpr:
     with jax.disable_jit(False):  # Else every turn of a loop would be traced.
         return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in like))
 
 
-def evaluated(program: Program, *args: Array, batch: tuple[int, ...], summed: Summed = ()) -> list[Array]:
+def evaluate(program: Program, *args: Array, batch: tuple[int, ...], summed: Summed = ()) -> list[Array]:
     """The results of a program for a batch, which JAX runs as it is."""
     if batch:
-        return of_members(partial(evaluated, program, batch=()), *args, batch=batch, summed=summed)
+        return of_members(partial(evaluate, program, batch=()), *args, batch=batch, summed=summed)
     if not isinstance(program, Transposed):
         return internals.eval_jaxpr(program.jaxpr, program.consts, *args)
     known, cts = args[: program.nonlinear], args[program.nonlinear :]
     likes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in program.out_avals]
-    return jax.linear_transpose(lambda *t: evaluated(program.program, *known, *t, batch=()), *likes)(list(cts))
+    return jax.linear_transpose(lambda *t: evaluate(program.program, *known, *t, batch=()), *likes)(list(cts))
 
 
 def of_members(

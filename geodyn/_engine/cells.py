@@ -163,14 +163,14 @@ def _reduce(graph: Graph, equation: Operation, x: np.ndarray) -> np.ndarray:
 def _running(graph: Graph, equation: Operation, x: np.ndarray) -> np.ndarray:
     (out,), axis = equation.outvars, equation.params["axis"]
 
-    def turned(x: np.ndarray) -> np.ndarray:
+    def flip(x: np.ndarray) -> np.ndarray:
         return np.flip(x, axis) if equation.params["reverse"] else x
 
     def join(a: Operand, b: Operand) -> Operand:
         return graph.apply(RUNNING[equation.primitive.name], {}, (a, b), out.aval.dtype)
 
-    rows = itertools.accumulate(_rows(turned(x), axis), lambda a, b: each(a.shape, join, a, b))
-    return turned(np.concatenate([*rows], axis))
+    rows = itertools.accumulate(_rows(flip(x), axis), lambda a, b: each(a.shape, join, a, b))
+    return flip(np.concatenate([*rows], axis))
 
 
 def _rows(x: np.ndarray, axis: int) -> list[np.ndarray]:
@@ -192,12 +192,12 @@ def _dot(graph: Graph, equation: Operation, a: np.ndarray, b: np.ndarray) -> np.
             total = graph.add(total, graph.multiply(graph.convert(x, dtype), graph.convert(y, dtype)))
         return total
 
-    pairs = zip(_arranged(a, batch_a, over_a), _arranged(b, batch_b, over_b), strict=True)
+    pairs = zip(_as_matrices(a, batch_a, over_a), _as_matrices(b, batch_b, over_b), strict=True)
     entries = [entry(row, column) for rows, columns in pairs for row in rows for column in columns]
     return fill(equation.outvars[0].aval.shape, entries)
 
 
-def _arranged(x: np.ndarray, batch: Sequence[int], over: Sequence[int]) -> np.ndarray:
+def _as_matrices(x: np.ndarray, batch: Sequence[int], over: Sequence[int]) -> np.ndarray:
     """x as an array [batch, free, contracted]."""
     free = [i for i in range(x.ndim) if i not in batch and i not in over]
 

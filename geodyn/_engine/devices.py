@@ -51,12 +51,12 @@ def _with_one_type(function: Callable, varying: frozenset, *args: Any, **kwargs:
     arrays, rest = eqx.partition((args, kwargs), eqx.is_array)
     arrays = jax.tree.map(partial(internals.varying_over, axes=varying), arrays)
     like = jax.tree.leaves(arrays)[0]
-    args, kwargs = eqx.combine(jax.tree.map(partial(_retyped, typed=False, like=like), arrays), rest)
+    args, kwargs = eqx.combine(jax.tree.map(partial(_retype, typed=False, like=like), arrays), rest)
     values, rest = eqx.partition(function(*args, **kwargs), eqx.is_array)
-    return eqx.combine(jax.tree.map(partial(_retyped, typed=True, like=like), values), rest)
+    return eqx.combine(jax.tree.map(partial(_retype, typed=True, like=like), values), rest)
 
 
-def _retyped(x: Array, *, typed: bool, like: Array) -> Array:
+def _retype(x: Array, *, typed: bool, like: Array) -> Array:
     """The array x, whose type says that it varies as `like` does (`typed`), or says nothing."""
     return retyped_p.bind(x, like, typed=typed)[0]
 
@@ -65,19 +65,19 @@ def _abstract(x: ShapedArray, like: ShapedArray, *, typed: bool) -> list[ShapedA
     return [internals.varying_type(x, like) if typed else internals.plain_type(x)]
 
 
-def _batched(args: Sequence[Array], axes: Sequence[int | None], *, typed: bool) -> tuple[list, list]:
+def _batch(args: Sequence[Array], axes: Sequence[int | None], *, typed: bool) -> tuple[list, list]:
     (x, like), (axis, _) = args, axes
-    return [_retyped(x, typed=typed, like=like)], [axis]
+    return [_retype(x, typed=typed, like=like)], [axis]
 
 
 def _pushed_forward(primals: Sequence[Array], tangents: Sequence, *, typed: bool) -> tuple[list, list]:
     (x, like), (t, _) = primals, tangents
-    return [_retyped(x, typed=typed, like=like)], [t if internals.is_zero(t) else _retyped(t, typed=typed, like=like)]
+    return [_retype(x, typed=typed, like=like)], [t if internals.is_zero(t) else _retype(t, typed=typed, like=like)]
 
 
 def _pulled_back(cts: Sequence, x: Any, like: Array, *, typed: bool) -> list:
     (ct,) = cts
-    return [ct if internals.is_zero(ct) else _retyped(ct, typed=not typed, like=like), None]
+    return [ct if internals.is_zero(ct) else _retype(ct, typed=not typed, like=like), None]
 
 
 def _same(x: Array, like: Array, **_: Any) -> list[Array]:
@@ -89,7 +89,7 @@ retyped_p = internals.new_operation(
     "retyped",
     run=_same,
     abstract=_abstract,
-    batched=_batched,
+    batched=_batch,
     pushed_forward=_pushed_forward,
     pulled_back=_pulled_back,
     lowered=_same,

@@ -51,7 +51,7 @@ class Graph:
             self.order.append(node)
         return self.nodes[key]
 
-    def given(self, value: Any) -> Node:
+    def input(self, value: Any) -> Node:
         """The node of a number that is given, of the type of this value."""
         return self.node("given", (), value.dtype, key=len(self.order))
 
@@ -67,7 +67,7 @@ class Graph:
         return self.node(name, args, dtype, key=tuple(map(str, params.items())), params=params)
 
     def add(self, a: Operand, b: Operand) -> Operand:
-        a, b = _sorted(a, b)
+        a, b = _in_order(a, b)
         if not isinstance(b, Node):
             return a + b
         if _is(a, 0):
@@ -99,7 +99,7 @@ class Graph:
         return self.node("neg", (a,), a.dtype)
 
     def multiply(self, a: Operand, b: Operand) -> Operand:
-        a, b = _sorted(a, b)
+        a, b = _in_order(a, b)
         if not isinstance(b, Node):
             return a * b
         if _is(a, 0) and np.issubdtype(b.dtype, np.integer):  # A float may be infinite.
@@ -146,7 +146,7 @@ class Graph:
         return self.node("convert", (a,), dtype, key=str(dtype))
 
 
-def _sorted(a: Operand, b: Operand) -> tuple[Operand, Operand]:
+def _in_order(a: Operand, b: Operand) -> tuple[Operand, Operand]:
     """Numbers first, then nodes by age, so that a + b and b + a are one node."""
     swap = not isinstance(b, Node) or (isinstance(a, Node) and b.index < a.index)
     return (b, a) if swap else (a, b)

@@ -139,11 +139,11 @@ def _on_mesh_of(args: Sequence[ShapedArray], values: list[ShapedArray]) -> list[
     if mesh is None:
         return values
 
-    def placed(x: ShapedArray) -> ShapedArray:
+    def on_mesh(x: ShapedArray) -> ShapedArray:
         spec = jax.sharding.PartitionSpec(*[None] * len(x.shape))
         return x.update(sharding=jax.sharding.NamedSharding(mesh, spec))
 
-    return [placed(x) if x.sharding.mesh.empty else x for x in values]
+    return [on_mesh(x) if x.sharding.mesh.empty else x for x in values]
 
 
 def _is_for_one_device(context: Any) -> bool:
@@ -226,10 +226,10 @@ def quick_options() -> dict:
 PLAIN = str, int, float, np.dtype, type(None)
 
 
-def programs_in(params):
+def programs_in(params: dict | Sequence) -> list[Jaxpr]:
     """The programs (jaxprs, closed or open) among the parameters of an operation, as open ones."""
-    found, rest = [], list(params.values()) if isinstance(params, dict) else list(params)
-    for x in rest:
+    found = []
+    for x in params.values() if isinstance(params, dict) else params:
         if isinstance(x, tuple | list | dict):
             found += programs_in(x)
         elif not isinstance(x, PLAIN):
@@ -266,7 +266,7 @@ def length(jaxpr: Jaxpr) -> int:
     return known
 
 
-def needed(jaxpr: Jaxpr) -> list:
+def needed_operations(jaxpr: Jaxpr) -> list:
     """The operations on which the results depend, in order."""
     live = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
     kept = []
@@ -289,6 +289,13 @@ def inner_program(equation: Operation) -> ClosedJaxpr | None:
     return called if isinstance(called, ClosedJaxpr) else ClosedJaxpr(called, ())
 
 
+def called_program(equation: Operation) -> ClosedJaxpr:
+    """The program of an operation that is a call."""
+    called = inner_program(equation)
+    assert called is not None, f"{equation.primitive.name} calls no program"
+    return called
+
+
 def solver_of(equation: Operation, args: Sequence) -> tuple[ClosedJaxpr, list]:
     """(the program that solves a `custom_linear_solve`, its arguments); the others of its programs are for
     derivatives."""
@@ -307,12 +314,12 @@ def is_constant(function: Callable, x: PyTree) -> bool:
     """Whether the value of the function is known not to depend on x: no operation in its program leads from x to it."""
     try:
         program = jax.make_jaxpr(function)(x).jaxpr
-        return not any(_reached(program, [True] * len(program.invars)))
+        return not any(_dependent_results(program, [True] * len(program.invars)))
     except (AttributeError, TypeError):
         return False
 
 
-def _reached(jaxpr: Jaxpr, given: list[bool]) -> list[bool]:
+def _dependent_results(jaxpr: Jaxpr, given: list[bool]) -> list[bool]:
     """Which results of a program may depend on those arguments that are `given`."""
     reached = {v for v, is_given in zip(jaxpr.invars, given, strict=True) if is_given}
 
@@ -322,6 +329,6 @@ def _reached(jaxpr: Jaxpr, given: list[bool]) -> list[bool]:
     for equation in jaxpr.eqns:
         leads = [is_reached(v) for v in equation.invars]
         inner = inner_program(equation)
-        ends = [any(leads)] * len(equation.outvars) if inner is None else _reached(inner.jaxpr, leads)
+        ends = [any(leads)] * len(equation.outvars) if inner is None else _dependent_results(inner.jaxpr, leads)
         reached.update(v for v, is_end in zip(equation.outvars, ends, strict=True) if is_end)
     return [is_reached(v) for v in jaxpr.outvars]

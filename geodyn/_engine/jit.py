@@ -46,7 +46,7 @@ def jit(function: Callable, level: int | None = None) -> Callable:
 
     # JAX keeps what it compiled for a static argument for ever, and with it a function that nobody has any more.
     @functools.lru_cache(KEPT)
-    def compiled(static: tuple) -> Callable:
+    def program_for(static: tuple) -> Callable:
         form, others = static
 
         def run(arrays: list) -> tuple:
@@ -59,13 +59,13 @@ def jit(function: Callable, level: int | None = None) -> Callable:
         return jax.jit(run, compiler_options=options)
 
     def run(leaves: list, form: PyTreeDef) -> PyTree:
-        leaves = [x if isinstance(x, TRACED) else _traced(x) for x in leaves]
+        leaves = [x if isinstance(x, TRACED) else _as_traced(x) for x in leaves]
         arrays = [x for x in leaves if isinstance(x, TRACED)]
         static = form, tuple([_ARRAY if isinstance(x, TRACED) else x for x in leaves])
         # JAX distinguishes no mesh from an empty one, which it sets when it differentiates: with the same mesh always,
         # what was traced before is found again.
         with short_errors(), use_abstract_mesh(get_abstract_mesh()), undisturbed():
-            values, constants = compiled(static)(arrays)
+            values, constants = program_for(static)(arrays)
         return values if constants.value is None else eqx.combine(values, constants.value)
 
     run_anywhere = placed_anywhere(lambda *args, **kwargs: run(*jax.tree.flatten((args, kwargs))))
@@ -159,10 +159,10 @@ def traced_numbers(tree: _Tree) -> _Tree:
     """The tree with every Python or numpy float replaced by an array, so that it is traced and not compiled into the
     program, and with every numpy integer replaced by a Python int, which is static."""
     # Most trees have no such numbers, and rebuilding a tree takes longer than looking at its leaves.
-    return jax.tree.map(_traced, tree) if any(isinstance(x, NUMBERS) for x in jax.tree.leaves(tree)) else tree
+    return jax.tree.map(_as_traced, tree) if any(isinstance(x, NUMBERS) for x in jax.tree.leaves(tree)) else tree
 
 
-def _traced(x: Any) -> Any:
+def _as_traced(x: Any) -> Any:
     if isinstance(x, np.integer):
         return int(x)
     return jnp.asarray(x) if isinstance(x, NUMBERS) else x

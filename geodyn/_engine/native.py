@@ -21,7 +21,7 @@ from jax.core import Tracer
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, get_abstract_mesh, use_abstract_mesh
 
 from geodyn._engine import internals, plain
-from geodyn._engine.batches import NATIVE, Program, Summed, Transposed, evaluated, over_last, summed_over, traced
+from geodyn._engine.batches import NATIVE, Program, Summed, Transposed, evaluate, over_last, summed_over, trace
 from geodyn._engine.internals import ClosedJaxpr, ShapedArray
 from geodyn._engine.program import members
 from geodyn._foundations.typing import Array, PyTree
@@ -57,7 +57,7 @@ def _bound(function: Callable, args: tuple, nonlinear: tuple) -> PyTree:
         forms.append(form)
         return values
 
-    program, consts = closure_converted(traced(flat, leaves))
+    program, consts = closure_converted(trace(flat, leaves))
     if internals.is_high(program.jaxpr):
         values = internals.eval_jaxpr(program.jaxpr, program.consts, *consts, *leaves)
     else:
@@ -119,7 +119,7 @@ def _run(*args: Array, **params: Any) -> list[Array]:
         return jax.jit(partial(program_p.bind, **params))(*args)
 
 
-def _batched(
+def _batch(
     args: Sequence[Array], axes: Sequence[int | None], *, batch: tuple[int, ...], summed: Summed, **params: Any
 ) -> tuple[list, list[int]]:
     (size,) = {x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None}
@@ -168,14 +168,14 @@ def _rates(
 
         def at(*moved: Array) -> list:
             full = dict(enumerate(primals)) | dict(zip(moving, moved, strict=True))
-            found = evaluated(program, *full.values(), batch=())
+            found = evaluate(program, *full.values(), batch=())
             return [found[k] for k in changing]
 
         return jax.jvp(at, [primals[k] for k in moving], list(changes))[1]
 
     changing = [k for k, x in enumerate(program.out_avals) if jnp.issubdtype(x.dtype, jnp.inexact)]
-    of_one = traced(rate, [*program.in_avals, *(program.in_avals[k] for k in moving)])
-    of_one = ClosedJaxpr(of_one.jaxpr.replace(eqns=internals.needed(of_one.jaxpr)), of_one.consts)
+    of_one = trace(rate, [*program.in_avals, *(program.in_avals[k] for k in moving)])
+    of_one = ClosedJaxpr(of_one.jaxpr.replace(eqns=internals.needed_operations(of_one.jaxpr)), of_one.consts)
     linear = {"program": of_one, "nonlinear": len(primals), "summed": tuple(summed[k] for k in changing)}
     found = dict(zip(changing, program_p.bind(*primals, *changes, batch=batch, **linear), strict=True))
     shapes = [x.shape for x in _abstract(program=program, batch=batch, summed=summed)]
@@ -201,7 +201,7 @@ def _pulled_back(
     return [None] * nonlinear + [x if u else None for x, u in zip(pulled, unknown, strict=True)]
 
 
-def _lowered(*args: Array, platform: str | None, batch: tuple[int, ...], alone: bool, **params: Any) -> list[Array]:
+def _lower(*args: Array, platform: str | None, batch: tuple[int, ...], alone: bool, **params: Any) -> list[Array]:
     """The results on devices of this platform; None stands for any other."""
     if batch and math.prod(batch) == 1:  # A batch of one is one.
         return _of_one(*args, platform=platform, batch=batch, alone=alone, **params)
@@ -212,7 +212,7 @@ def _lowered(*args: Array, platform: str | None, batch: tuple[int, ...], alone: 
 
 def _of_one(*args: Array, batch: tuple[int, ...], summed: Summed, **params: Any) -> list[Array]:
     one = [x.reshape(x.shape[: x.ndim - len(batch)]) for x in args]
-    values = _lowered(*one, batch=(), summed=((),) * len(summed), **params)
+    values = _lower(*one, batch=(), summed=((),) * len(summed), **params)
     return [x.reshape(*x.shape, *(1 for _ in batch)) for x in values]
 
 
@@ -230,8 +230,8 @@ def _on_one_device(
 
 def _by_xla(program: Program, *args: Array, batch: tuple[int, ...], summed: Summed) -> list:
     """The results by `jax.vmap` of the plain program."""
-    closed = program.closed() if isinstance(program, Transposed) else program
-    one = partial(plain.evaluated, closed.jaxpr, closed.consts)
+    closed = program.closed_jaxpr() if isinstance(program, Transposed) else program
+    one = partial(plain.evaluate, closed.jaxpr, closed.consts)
     return summed_over(over_last(one, batch)(*args), batch, summed) if batch else one(*args)
 
 
@@ -244,7 +244,7 @@ def _natively(
     platform: str, program: Program, args: Sequence[Array], batch: tuple[int, ...], summed: Summed
 ) -> list | None:
     """The results by machine code of our own; None where that cannot be."""
-    closed = program.closed() if isinstance(program, Transposed) else program
+    closed = program.closed_jaxpr() if isinstance(program, Transposed) else program
     full = []
     for x, aval in zip(args, closed.in_avals, strict=True):
         is_shared = math.prod(x.shape[len(aval.shape) :]) == 1
@@ -281,21 +281,21 @@ def _on_devices(
 
         return mesh, on_one_device, wanted, given
 
-    whole = jax.make_jaxpr(partial(evaluated, program, batch=batch, summed=summed))(*args)
+    whole = jax.make_jaxpr(partial(evaluate, program, batch=batch, summed=summed))(*args)
     shared = internals.custom_partitioning(lambda consts, args: internals.eval_jaxpr(whole.jaxpr, consts, *args))
     terms = [
-        *(_named(x.shape, (), f"c{i}") for i, x in enumerate(whole.consts)),
-        *(_named(x.shape, batch, f"x{i}") for i, x in enumerate(args)),
+        *(_names_of_axes(x.shape, (), f"c{i}") for i, x in enumerate(whole.consts)),
+        *(_names_of_axes(x.shape, batch, f"x{i}") for i, x in enumerate(args)),
     ]
     outs = _abstract(program=program, batch=batch, summed=summed)
-    results = [_named(x.shape, batch, f"y{i}") for i, x in enumerate(outs)]
+    results = [_names_of_axes(x.shape, batch, f"y{i}") for i, x in enumerate(outs)]
     own = dict.fromkeys(name for term in (*terms, *results) for name in term if name[0] != "b")
     rule = ", ".join(map(" ".join, terms)) + " -> " + ", ".join(map(" ".join, results))
     shared.def_partition(partition, sharding_rule=rule, need_replication_factors=tuple(own))
     return shared(whole.consts, args)
 
 
-def _named(shape: tuple[int, ...], batch: tuple[int, ...], own: str) -> list[str]:
+def _names_of_axes(shape: tuple[int, ...], batch: tuple[int, ...], own: str) -> list[str]:
     """A name for each axis of an array: b0, b1, … for those of the batch."""
     first = len(shape) - len(batch)
     return [
@@ -324,10 +324,10 @@ program_p = internals.new_operation(
     NATIVE,
     run=_run,
     abstract=_abstract,
-    batched=_batched,
+    batched=_batch,
     pushed_forward=_pushed_forward,
     pulled_back=_pulled_back,
-    lowered=_lowered,
+    lowered=_lower,
 )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from jax.extend.core import Literal
 
-from geodyn._engine.elementary import FORMULAS, SELDOM
+from geodyn._engine.elementary.formulas import FORMULAS, SELDOM
 
 LONG = np.longdouble
 pytestmark = [

@@ -185,7 +185,7 @@ def test_a_fault_of_the_compiler_is_a_warning(monkeypatch, caplog):
         raise RuntimeError("no such instruction")
 
     monkeypatch.setattr(logging.getLogger("geodyn"), "handlers", [])
-    monkeypatch.setattr(members, "compiled", fails)
+    monkeypatch.setattr(members, "compile_program", fails)
     value = jax.jit(lambda q: end(3 * q))(jnp.array([0.4]))
     assert "our compiler failed: RuntimeError('no such instruction')" in caplog.text
     monkeypatch.undo()

@@ -41,7 +41,7 @@ PROGRAMS = {
 def test_stages_are_a_batch(name):
     x = jnp.asarray(np.random.default_rng(0).normal(size=(3, 4)))
     closed = jax.make_jaxpr(lambda x: jax.tree.leaves(PROGRAMS[name](x)))(x)
-    rewritten = jax.make_jaxpr(lambda x: plain.evaluated(closed.jaxpr, closed.consts, x))(x)
+    rewritten = jax.make_jaxpr(lambda x: plain.evaluate(closed.jaxpr, closed.consts, x))(x)
     for got, want in zip(
         jax.jit(internals.jaxpr_as_fun(rewritten))(x), jax.tree.leaves(PROGRAMS[name](x)), strict=True
     ):
@@ -55,7 +55,7 @@ def test_turns_that_need_each_other_stay():
 
     x = jnp.asarray(np.random.default_rng(0).normal(size=(3, 4)))
     closed = jax.make_jaxpr(program)(x)
-    for got, want in zip(plain.evaluated(closed.jaxpr, closed.consts, x), program(x), strict=True):
+    for got, want in zip(plain.evaluate(closed.jaxpr, closed.consts, x), program(x), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-13)
 
 
@@ -69,7 +69,7 @@ def test_a_loop_with_a_condition_of_each_row_stays():
 
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 4)))
     closed = jax.make_jaxpr(program)(x)
-    (got,) = plain.evaluated(closed.jaxpr, closed.consts, x)
+    (got,) = plain.evaluate(closed.jaxpr, closed.consts, x)
     np.testing.assert_allclose(got, program(x), rtol=1e-13)
 
 

@@ -85,7 +85,7 @@ def test_bands_hold_the_whole_matrix(body, formulation):
         assert isinstance(problem.form, Banded)
         push = jax.linearize(problem.residual, w)[1]
         factors = problem.form.factors(problem.form.matrix(push, w))
-        return problem.form.solved(factors, push(x))
+        return problem.form.solve(factors, push(x))
 
     np.testing.assert_allclose(found(system, jnp.asarray(q), jnp.asarray(p), w, x), x, atol=1e-11)
 

@@ -148,14 +148,14 @@ class Code:
 
     def add_of_number(self, name: str, x: Value, code: "Code", values: list[Value]) -> list[Value]:
         """Adds a function of one number, or of one for each member, that is seldom called; the kinds of its results."""
-        values = [code.widened(y) if x.wide else y for y in values]
+        values = [code.widen(y) if x.wide else y for y in values]
         whole = self._struct(values)
         attributes = "noinline cold" if self.is_graphics else "noinline cold #0"
-        head = f"define internal {whole} @{name}({self.typed(x._replace(text='%x'))}) {attributes} {{"
+        head = f"define internal {whole} @{name}({self.with_type(x._replace(text='%x'))}) {attributes} {{"
         lines = [head, "entry:", "  br label %start", "start:", *code.lines]
         last = "poison"
         for k, y in enumerate(values):
-            lines.append(f"  %whole{k} = insertvalue {whole} {last}, {self.typed(y)}, {k}")
+            lines.append(f"  %whole{k} = insertvalue {whole} {last}, {self.with_type(y)}, {k}")
             last = f"%whole{k}"
         self.texts.append("\n".join([*lines, f"  ret {whole} {last}", "}"]))
         return values
@@ -163,7 +163,7 @@ class Code:
     def results(self, name: str, x: Value, kinds: list[Value]) -> list[Value]:
         """The results of such a function."""
         whole = self._struct(kinds)
-        all_of_them = self.new(f"call {whole} @{name}({self.typed(x)})", x.dtype, x.wide)
+        all_of_them = self.new(f"call {whole} @{name}({self.with_type(x)})", x.dtype, x.wide)
         return [self.new(f"extractvalue {whole} {all_of_them.text}, {k}", y.dtype, y.wide) for k, y in enumerate(kinds)]
 
     def _struct(self, values: list[Value]) -> str:
@@ -224,7 +224,7 @@ class Code:
             raise NotUnderstood(f"a program of more than {MOST_LINES} instructions")
         return Value(name, np.dtype(dtype), wide)
 
-    def widened(self, x: Value) -> Value:
+    def widen(self, x: Value) -> Value:
         """One number for each member, all the same where x is a single one."""
         if x.wide:
             return x
@@ -236,25 +236,25 @@ class Code:
             f"shufflevector {many} {first.text}, {many} poison, <{self.width} x i32> zeroinitializer", x.dtype, True
         )
 
-    def packed(self, values: list[Value]) -> Value:
+    def pack(self, values: list[Value]) -> Value:
         """The vector of these numbers, and of the first one again; that number where all are the same."""
         if all(x == values[0] for x in values):
             return values[0]
-        vector = self.widened(values[0])
+        vector = self.widen(values[0])
         for k, x in enumerate(values[1:], 1):
-            vector = self.new(f"insertelement {self.typed(vector)}, {self.typed(x)}, i64 {k}", x.dtype, True)
+            vector = self.new(f"insertelement {self.with_type(vector)}, {self.with_type(x)}, i64 {k}", x.dtype, True)
         return vector
 
     def lane(self, x: Value, k: int) -> Value:
         """The number of the vector with this index."""
-        return self.new(f"extractelement {self.typed(x)}, i64 {k}", x.dtype, False) if x.wide else x
+        return self.new(f"extractelement {self.with_type(x)}, i64 {k}", x.dtype, False) if x.wide else x
 
     def alike(self, values: Iterable[Value]) -> tuple[list[Value], bool]:
         """(the values, all of them wide if any is; whether they are)."""
         wide = any(x.wide for x in values)
-        return [self.widened(x) if wide else x for x in values], wide
+        return [self.widen(x) if wide else x for x in values], wide
 
-    def typed(self, x: Value) -> str:
+    def with_type(self, x: Value) -> str:
         """A value with its type, as instructions take it."""
         return f"{self.type(x.dtype, x.wide)} {x.text}"
 
@@ -262,9 +262,9 @@ class Code:
         """The value of a function of LLVM's, on values of one type."""
         args, wide = self.alike(args)
         full = f"llvm.{name}.{self.suffix(dtype, wide)}"
-        return self.called(full, dtype, wide, *map(self.typed, args))
+        return self.call_external(full, dtype, wide, *map(self.with_type, args))
 
-    def called(self, name: str, dtype: np.typing.DTypeLike, wide: bool, *args: str) -> Value:
+    def call_external(self, name: str, dtype: np.typing.DTypeLike, wide: bool, *args: str) -> Value:
         """The value of the function `name` of these arguments with their types."""
         result = self.type(dtype, wide)
         self.declare(name, result, args)
@@ -277,7 +277,7 @@ class Code:
     def select(self, which: Value, yes: Value, no: Value) -> Value:
         """`yes` where `which` holds, else `no`."""
         (which, yes, no), wide = self.alike((which, yes, no))
-        return self.new(f"select {self.typed(which)}, {self.typed(yes)}, {self.typed(no)}", yes.dtype, wide)
+        return self.new(f"select {self.with_type(which)}, {self.with_type(yes)}, {self.with_type(no)}", yes.dtype, wide)
 
     def either(self, by_label: dict[str, Value]) -> Value:
         """At the begin of a block: the value that belongs to the block from which it was entered."""
@@ -290,13 +290,13 @@ class Code:
         if "true" in (a.text, b.text):
             return b if a.text == "true" else a
         (a, b), wide = self.alike((a, b))
-        return self.new(f"and {self.typed(a)}, {b.text}", BOOL, wide)
+        return self.new(f"and {self.with_type(a)}, {b.text}", BOOL, wide)
 
     def any(self, x: Value) -> Value:
         """Whether x holds for some member."""
         if not x.wide:
             return x
-        bits = self.new(f"bitcast {self.typed(x)} to i{self.width}", WORD, False)
+        bits = self.new(f"bitcast {self.with_type(x)} to i{self.width}", WORD, False)
         return self.new(f"icmp ne i{self.width} {bits.text}, 0", BOOL, False)
 
     # Blocks and loops
@@ -312,7 +312,7 @@ class Code:
         self.lines.append(f"{label}:")
         self.label = label
 
-    def counted(self, count: int) -> tuple[Value, Callable[[], None]]:
+    def begin_loop(self, count: int) -> tuple[Value, Callable[[], None]]:
         """(counter, what ends the loop) of a loop that is begun here and makes `count` turns."""
         before, head = self.label, self.fresh("turn")
         self.jump(head)
@@ -391,19 +391,19 @@ class Code:
 
     def table(self, numbers: np.ndarray) -> Memory:
         """Memory in which these numbers stand before the program begins."""
-        stored = self._stored(numbers.dtype)
+        stored = self._type_in_memory(numbers.dtype)
         one, name = self.type(stored, False), f"@table.{hashlib.sha256(numbers.tobytes()).hexdigest()[:16]}"
         name += f".{one}.{numbers.size}"
         values = ", ".join(f"{one} {self.constant(x).text}" for x in numbers.astype(stored))
         self.outside[name] = f"{name} = private unnamed_addr constant [{numbers.size} x {one}] [{values}], align 64"
         return Memory(name, numbers.size, numbers.dtype, False)
 
-    def _stored(self, dtype: np.typing.DTypeLike) -> np.dtype:
+    def _type_in_memory(self, dtype: np.typing.DTypeLike) -> np.dtype:
         return np.dtype(np.int8) if dtype == BOOL else np.dtype(dtype)
 
     def address(self, place: Place) -> Value:
         """The address of a number, of the vector of all members' numbers, or of each member's number."""
-        memory, one = place.memory, self.type(self._stored(place.memory.dtype), False)
+        memory, one = place.memory, self.type(self._type_in_memory(place.memory.dtype), False)
         index = self._sum(place.moved, place.fixed)
         if memory.rows:
             count, own = ("%T", "%t") if memory.of_threads else ("%B", "%i")
@@ -415,7 +415,7 @@ class Code:
             return self.new(f"getelementptr inbounds {one}, ptr {memory.pointer}, i64 {index.text}", WORD, False)
         if memory.wide:
             index = self._sum(index, 0, Value("%lanes", WORD, True))
-        address = f"getelementptr {one}, ptr {memory.pointer}, {self.typed(index)}"
+        address = f"getelementptr {one}, ptr {memory.pointer}, {self.with_type(index)}"
         return self.new(address, WORD, True)
 
     def _sum(self, moved: Value | None, fixed: int, other: Value | None = None) -> Value:
@@ -425,7 +425,7 @@ class Code:
                 total = x
             elif x is not None:
                 (total, x), wide = self.alike((total, x))
-                total = self.new(f"add {self.typed(total)}, {x.text}", WORD, wide)
+                total = self.new(f"add {self.with_type(total)}, {x.text}", WORD, wide)
         return total
 
     def times(self, index: Value, count: str) -> Value:
@@ -434,13 +434,13 @@ class Code:
         if count.isdecimal() and index.text.isdecimal():
             return Value(str(int(index.text) * int(count)), WORD, False)
         (index, other), wide = self.alike((index, Value(count, WORD, False)))
-        return self.new(f"mul {self.typed(index)}, {other.text}", WORD, wide)
+        return self.new(f"mul {self.with_type(index)}, {other.text}", WORD, wide)
 
     def load(self, place: Place) -> Value:
         """The number at a place."""
         if place.version != place.memory.version:
             raise NotUnderstood("an array that is changed and then used as it was")
-        memory, stored = place.memory, self._stored(place.memory.dtype)
+        memory, stored = place.memory, self._type_in_memory(place.memory.dtype)
         address, wide = self.address(place), place.is_wide
         kind, align = self.type(stored, wide), stored.itemsize
         if address.wide:
@@ -448,18 +448,18 @@ class Code:
             none = f"{kind} zeroinitializer"
             name = f"llvm.masked.gather.{self.suffix(stored, True)}.v{self.width}p0"
             args = (pointers, f"i32 {align}", f"<{self.width} x i1> {self.inside}", none)
-            value = self.called(name, stored, True, *args)
+            value = self.call_external(name, stored, True, *args)
         elif place.along or (memory.rows and wide):
             name = f"llvm.masked.load.{self.suffix(stored, True)}.p0"
             # A member that does not exist is a number with which nothing goes wrong.
-            rest = self.widened(self.constant(np.ones((), stored))).text
+            rest = self.widen(self.constant(np.ones((), stored))).text
             args = (f"ptr {address.text}", f"i32 {align}", f"<{self.width} x i1> {self.inside}", f"{kind} {rest}")
-            value = self.called(name, stored, True, *args)
+            value = self.call_external(name, stored, True, *args)
         else:
             align = min(64, align * (self.width if wide else 1))
             value = self.new(f"load {kind}, ptr {address.text}, align {align}", stored, wide)
         if memory.dtype == BOOL:
-            return self.new(f"icmp ne {self.typed(value)}, {self._zero(value)}", BOOL, wide)
+            return self.new(f"icmp ne {self.with_type(value)}, {self._zero(value)}", BOOL, wide)
         return value
 
     def _zero(self, x: Value) -> str:
@@ -467,28 +467,28 @@ class Code:
 
     def store(self, value: Value, place: Place, mask: Value | None = None):
         """Writes a number to a place; with a mask only where it holds."""
-        memory, stored = place.memory, self._stored(place.memory.dtype)
+        memory, stored = place.memory, self._type_in_memory(place.memory.dtype)
         each = place.moved is not None and place.moved.wide
         assert place.is_wide or not value.wide
-        value = self.widened(value) if place.is_wide else value
+        value = self.widen(value) if place.is_wide else value
         if mask is not None and not each:
             value = self.select(mask, value, self.load(place))
         if memory.dtype == BOOL:
-            value = self.new(f"zext {self.typed(value)} to {self.type(stored, value.wide)}", stored, value.wide)
+            value = self.new(f"zext {self.with_type(value)} to {self.type(stored, value.wide)}", stored, value.wide)
         address, align = self.address(place), stored.itemsize
         if address.wide:
             inside = Value(self.inside, BOOL, True)
-            which = self.widened(inside if mask is None else self.both(mask, inside))
+            which = self.widen(inside if mask is None else self.both(mask, inside))
             name = f"llvm.masked.scatter.{self.suffix(stored, True)}.v{self.width}p0"
             pointers = f"<{self.width} x ptr> {address.text}"
-            self._perform(name, self.typed(value), pointers, f"i32 {align}", self.typed(which))
+            self._perform(name, self.with_type(value), pointers, f"i32 {align}", self.with_type(which))
         elif place.along or (memory.rows and memory.wide):
             name = f"llvm.masked.store.{self.suffix(stored, True)}.p0"
             which = f"<{self.width} x i1> {self.inside}"
-            self._perform(name, self.typed(value), f"ptr {address.text}", f"i32 {align}", which)
+            self._perform(name, self.with_type(value), f"ptr {address.text}", f"i32 {align}", which)
         else:
             align = min(64, align * (self.width if memory.wide else 1))
-            self.lines.append(f"  store {self.typed(value)}, ptr {address.text}, align {align}")
+            self.lines.append(f"  store {self.with_type(value)}, ptr {address.text}, align {align}")
 
     def _perform(self, name: str, *args: str):
         self.declare(name, "void", args)

@@ -75,7 +75,7 @@ finish:
 """.strip("\n").split("\n")
 
 
-def called(ptx: str, scratch_of_one: int, size: int, args: list, results: list) -> list:
+def call(ptx: str, scratch_of_one: int, size: int, args: list, results: list) -> list:
     """The results of a translated kernel, of which each thread needs so many bytes of scratch memory, for a batch of
     this size; `results` are their types."""
     full = [x for x in args if x.size]
@@ -112,7 +112,7 @@ def processor() -> str:
 
 
 @functools.lru_cache(64)
-def translated(text: str, processor: str) -> str:
+def translate(text: str, processor: str) -> str:
     """The PTX of a kernel for this kind of graphics processor."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()

@@ -16,75 +16,77 @@ ROUNDED = {"floor": "floor", "ceil": "ceil", "sqrt": "sqrt"}
 SHIFTS = {"shift_left": "shl", "shift_right_arithmetic": "ashr", "shift_right_logical": "lshr"}
 
 
-def written(code: Code, name: str, params: dict, dtype: np.dtype, args: list[Value]) -> Value:
+def emit(code: Code, name: str, params: dict, dtype: np.dtype, args: list[Value]) -> Value:
     """The value of the operation on these numbers; KeyError if it has no instructions here."""
     if name in RULES:
         return RULES[name](code, dtype, params, *args)
     kind = args[0].dtype.kind
     if name in COMPARE:
-        return _compared(code, name, *args)
+        return _compare(code, name, *args)
     if name in FLOAT and kind == "f":
         return _binary(code, FLOAT[name], *args)
     if name in WHOLE and kind != "f":
         return _binary(code, WHOLE[name], *args)
     if name in ("div", "rem"):
-        return _divided(code, name, *args)
+        return _divide_whole(code, name, *args)
     if name in SHIFTS:
-        return _shifted(code, name, *args)
+        return _shift(code, name, *args)
     return code.intrinsic(ROUNDED[name], dtype, *args)
 
 
 def _binary(code: Code, instruction: str, a: Value, b: Value) -> Value:
     (a, b), wide = code.alike((a, b))
-    return code.new(f"{instruction} {code.typed(a)}, {b.text}", a.dtype, wide)
+    return code.new(f"{instruction} {code.with_type(a)}, {b.text}", a.dtype, wide)
 
 
-def _compared(code: Code, name: str, a: Value, b: Value) -> Value:
+def _compare(code: Code, name: str, a: Value, b: Value) -> Value:
     (a, b), wide = code.alike((a, b))
     if a.dtype.kind == "f":
-        return code.new(f"fcmp {COMPARE[name]} {code.typed(a)}, {b.text}", BOOL, wide)
+        return code.new(f"fcmp {COMPARE[name]} {code.with_type(a)}, {b.text}", BOOL, wide)
     sign = "s" if a.dtype.kind == "i" else "u"
     how = name if name in ("eq", "ne") else sign + name
-    return code.new(f"icmp {how} {code.typed(a)}, {b.text}", BOOL, wide)
+    return code.new(f"icmp {how} {code.with_type(a)}, {b.text}", BOOL, wide)
 
 
 def _number(code: Code, x: np.typing.ArrayLike, like: Value) -> Value:
     return code.constant(np.asarray(x, like.dtype))
 
 
-def _divided(code: Code, name: str, a: Value, b: Value) -> Value:
+def _divide_whole(code: Code, name: str, a: Value, b: Value) -> Value:
     """Division of whole numbers, for which the processor stops the process where there is no quotient: by zero JAX
     gives −1 (all bits), with the remainder a; the smallest number by −1 gives itself, with the remainder 0."""
     zero, one = _number(code, 0, b), _number(code, 1, b)
-    by_zero = _compared(code, "eq", b, zero)
+    by_zero = _compare(code, "eq", b, zero)
     bad = by_zero
     if a.dtype.kind == "i":
-        least = _compared(code, "eq", a, _number(code, np.iinfo(a.dtype).min, a))
-        overflows = code.both(least, _compared(code, "eq", b, _number(code, -1, b)))
+        least = _compare(code, "eq", a, _number(code, np.iinfo(a.dtype).min, a))
+        overflows = code.both(least, _compare(code, "eq", b, _number(code, -1, b)))
         bad = _binary(code, "or", bad, overflows)
     safe = code.select(bad, one, b)
     sign = "s" if a.dtype.kind == "i" else "u"
     value = _binary(code, f"{sign}{name}", a, safe)
-    return code.select(
-        by_zero, _number(code, -1, a) if name == "div" and sign == "s" else _unsigned(code, name, a), value
-    )
+    return code.select(by_zero, _result_by_zero(code, name, a), value)
 
 
-def _unsigned(code: Code, name: str, a: Value) -> Value:
-    return _number(code, np.iinfo(a.dtype).max, a) if name == "div" else a
+def _result_by_zero(code: Code, name: str, a: Value) -> Value:
+    """The quotient, all of whose bits are set, or the remainder of a division of whole numbers by zero."""
+    if name == "rem":
+        return a
+    all_bits = -1 if a.dtype.kind == "i" else np.iinfo(a.dtype).max
+    return _number(code, all_bits, a)
 
 
-def _shifted(code: Code, name: str, a: Value, by: Value) -> Value:
+def _shift(code: Code, name: str, a: Value, by: Value) -> Value:
     """A shift by as many bits as the number has, or more, leaves nothing but the sign."""
     last = _number(code, 8 * a.dtype.itemsize - 1, by)
-    too_far = code.new(f"icmp ugt {code.typed(by)}, {(code.widened(last) if by.wide else last).text}", BOOL, by.wide)
+    too_far = code.new(f"icmp ugt {code.with_type(by)}, {(code.widen(last) if by.wide else last).text}", BOOL, by.wide)
     value = _binary(code, SHIFTS[name], a, code.select(too_far, last, by))
     return value if name == "shift_right_arithmetic" else code.select(too_far, _number(code, 0, a), value)
 
 
 def _negative(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     if dtype.kind == "f":
-        return code.new(f"fneg {code.typed(a)}", dtype, a.wide)
+        return code.new(f"fneg {code.with_type(a)}", dtype, a.wide)
     return _binary(code, "sub", _number(code, 0, a), a)
 
 
@@ -94,32 +96,32 @@ def _size(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     return (
         a
         if dtype.kind == "u"
-        else code.select(_compared(code, "lt", a, _number(code, 0, a)), _negative(code, dtype, {}, a), a)
+        else code.select(_compare(code, "lt", a, _number(code, 0, a)), _negative(code, dtype, {}, a), a)
     )
 
 
 def _sign(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     zero, one = _number(code, 0, a), _number(code, 1, a)
     if dtype.kind == "f":
-        unchanged = _binary(code, "or", _compared(code, "eq", a, zero), _compared(code, "ne", a, a))
+        unchanged = _binary(code, "or", _compare(code, "eq", a, zero), _compare(code, "ne", a, a))
         return code.select(unchanged, a, code.intrinsic("copysign", dtype, one, a))
     if dtype.kind == "u":
-        return code.select(_compared(code, "eq", a, zero), zero, one)
-    signed = code.select(_compared(code, "lt", a, zero), _number(code, -1, a), one)
-    return code.select(_compared(code, "eq", a, zero), zero, signed)
+        return code.select(_compare(code, "eq", a, zero), zero, one)
+    signed = code.select(_compare(code, "lt", a, zero), _number(code, -1, a), one)
+    return code.select(_compare(code, "eq", a, zero), zero, signed)
 
 
 def _extreme(name: str) -> Callable[..., Value]:
     def rule(code: Code, dtype: np.dtype, params: dict, a: Value, b: Value) -> Value:
-        first = _compared(code, name, a, b)
+        first = _compare(code, name, a, b)
         if dtype.kind == "f":  # A NaN in either is the result.
-            first = _binary(code, "or", first, _compared(code, "ne", a, a))
+            first = _binary(code, "or", first, _compare(code, "ne", a, a))
         return code.select(first, a, b)
 
     return rule
 
 
-def _clamped(code: Code, dtype: np.dtype, params: dict, least: Value, x: Value, most: Value) -> Value:
+def _clamp(code: Code, dtype: np.dtype, params: dict, least: Value, x: Value, most: Value) -> Value:
     return RULES["min"](code, dtype, params, RULES["max"](code, dtype, params, least, x), most)
 
 
@@ -133,20 +135,20 @@ def _opposite(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
 
 
 def _finite(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
-    return _compared(code, "lt", code.intrinsic("fabs", a.dtype, a), _number(code, np.inf, a))
+    return _compare(code, "lt", code.intrinsic("fabs", a.dtype, a), _number(code, np.inf, a))
 
 
-def _rounded(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
+def _round(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     even = params["rounding_method"] == lax.RoundingMethod.TO_NEAREST_EVEN
     return code.intrinsic("rint" if even else "round", dtype, a)
 
 
-def _chosen(code: Code, dtype: np.dtype, params: dict, which: Value, *cases: Value) -> Value:
+def _select(code: Code, dtype: np.dtype, params: dict, which: Value, *cases: Value) -> Value:
     if which.dtype == BOOL:
         return code.select(which, cases[1], cases[0])
     value = cases[-1]
     for k, case in reversed(list(enumerate(cases[:-1]))):
-        value = code.select(_compared(code, "eq", which, _number(code, k, which)), case, value)
+        value = code.select(_compare(code, "eq", which, _number(code, k, which)), case, value)
     return value
 
 
@@ -155,19 +157,19 @@ def _same_bits(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
         raise KeyError("bitcast")
     if a.dtype.kind in "iu" and dtype.kind in "iu":
         return Value(a.text, dtype, a.wide)
-    return code.new(f"bitcast {code.typed(a)} to {code.type(dtype, a.wide)}", dtype, a.wide)
+    return code.new(f"bitcast {code.with_type(a)} to {code.type(dtype, a.wide)}", dtype, a.wide)
 
 
-def _converted(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
+def _convert(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     to, kinds = code.type(dtype, a.wide), (a.dtype.kind, dtype.kind)
     if dtype == BOOL:
-        return _compared(code, "ne", a, _number(code, 0, a))
+        return _compare(code, "ne", a, _number(code, 0, a))
     if kinds == ("f", "f"):
         instruction = "fpext" if dtype.itemsize > a.dtype.itemsize else "fptrunc"
     elif kinds[0] == "f":  # Beyond the range it is the nearest number, and of a NaN 0.
         signed = "s" if kinds[1] == "i" else "u"
         name = f"llvm.fpto{signed}i.sat.{code.suffix(dtype, a.wide)}.{code.suffix(a.dtype, a.wide)}"
-        return code.called(name, dtype, a.wide, code.typed(a))
+        return code.call_external(name, dtype, a.wide, code.with_type(a))
     elif kinds[1] == "f":
         instruction = "sitofp" if kinds[0] == "i" else "uitofp"
     elif a.dtype != BOOL and dtype.itemsize == a.dtype.itemsize:
@@ -176,15 +178,15 @@ def _converted(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
         instruction = "trunc"
     else:
         instruction = "sext" if kinds[0] == "i" else "zext"
-    return code.new(f"{instruction} {code.typed(a)} to {to}", dtype, a.wide)
+    return code.new(f"{instruction} {code.with_type(a)} to {to}", dtype, a.wide)
 
 
 def _in_order(code: Code, dtype: np.dtype, params: dict, a: Value, b: Value) -> Value:
     """Whether a < b, where a NaN comes last."""
-    less = _compared(code, "lt", a, b)
+    less = _compare(code, "lt", a, b)
     if a.dtype.kind != "f":
         return less
-    return _binary(code, "or", less, code.both(_compared(code, "eq", a, a), _compared(code, "ne", b, b)))
+    return _binary(code, "or", less, code.both(_compare(code, "eq", a, a), _compare(code, "ne", b, b)))
 
 
 RULES = {
@@ -195,11 +197,11 @@ RULES = {
     "sign": _sign,
     "max": _extreme("gt"),
     "min": _extreme("lt"),
-    "clamp": _clamped,
+    "clamp": _clamp,
     "not": _opposite,
     "is_finite": _finite,
-    "round": _rounded,
-    "select_n": _chosen,
+    "round": _round,
+    "select_n": _select,
     "bitcast_convert_type": _same_bits,
-    "convert": _converted,
+    "convert": _convert,
 }

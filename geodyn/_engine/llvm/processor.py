@@ -238,12 +238,12 @@ def attributes() -> str:
     return "attributes #0 = { nounwind " + " ".join(f'"{k}"="{v}"' for k, v in pairs.items()) + " }"
 
 
-def registered(text: str) -> str:
+def register(text: str) -> str:
     """The name under which XLA finds the compiled function of this text."""
     name = _name_of(text)
     with _lock:
         if name not in _loaded:
-            engine = _linked(_machine_code(name, text))
+            engine = _link(_machine_code(name, text))
             jax.ffi.register_ffi_target(name, _capsule(engine.get_function_address("entry")), platform="cpu")
             _loaded[name] = engine
     return name
@@ -253,7 +253,7 @@ def load_library(symbol: str, text: str):
     """Compiles the module of this text, and tells all modules that come later of its function with this name."""
     with _lock:
         if symbol not in _loaded:
-            engine = _linked(_machine_code(_name_of(text), text))
+            engine = _link(_machine_code(_name_of(text), text))
             llvm.add_symbol(symbol, engine.get_function_address(symbol))
             _loaded[symbol] = engine
 
@@ -289,7 +289,7 @@ def _order_of_the_text() -> Iterator[None]:
         llvm.set_option("geodyn", "-enable-misched=true")
 
 
-def _linked(code: bytes) -> Any:
+def _link(code: bytes) -> Any:
     """What holds the machine code, ready to run."""
     machine = _target().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)

@@ -27,10 +27,10 @@ class Full(NamedTuple):
         return columns(lambda x: push(x.reshape(near.shape)).reshape(-1), near.size, near).T
 
     def factors(self, matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
-        """The factors that `solved` takes."""
+        """The factors that `solve` takes."""
         return inverse(matrix, self.largest_elimination)
 
-    def solved(self, factors: Float[Array, "n n"], r: Array) -> Array:
+    def solve(self, factors: Float[Array, "n n"], r: Array) -> Array:
         """x with matrix x = r."""
         return (factors @ r.reshape(-1)).reshape(r.shape)
 
@@ -47,14 +47,14 @@ class Banded(NamedTuple):
     blocks: np.ndarray
     size: int
 
-    def gathered(self, x: Float[Array, "... m"]) -> Float[Array, "K B"]:
+    def gather(self, x: Float[Array, "... m"]) -> Float[Array, "K B"]:
         """The array block by block, padded with zeros where a block is not full."""
         x = x.reshape(-1, self.size)
         x = jnp.concatenate([x, jnp.zeros((x.shape[0], 1), x.dtype)], axis=1)
         return jnp.swapaxes(x[:, self.blocks], 0, 1).reshape(len(self.blocks), -1)
 
     def spread(self, y: Float[Array, "K B"], shape: Sequence[int]) -> Float[Array, "... m"]:
-        """The array of this shape with the blocks y, the inverse of `gathered`."""
+        """The array of this shape with the blocks y, the inverse of `gather`."""
         count, width = self.blocks.shape
         places = np.argsort(self.blocks, axis=None, kind="stable")[: self.size]
         return jnp.swapaxes(y.reshape(count, -1, width), 0, 1).reshape(-1, count * width)[:, places].reshape(shape)
@@ -66,13 +66,13 @@ class Banded(NamedTuple):
         colours = jnp.asarray(block % 3 == np.arange(3), near.dtype)
 
         def image(unit: Float[Array, " _"]) -> Array:
-            return self.gathered(push(self.spread(colours @ unit.reshape(3, width), near.shape)))
+            return self.gather(push(self.spread(colours @ unit.reshape(3, width), near.shape)))
 
         images = columns(image, 3 * width, near).reshape(3, width, count, width)
         return jnp.swapaxes(images[(block + np.arange(-1, 2)) % 3, :, block], 2, 3)
 
     def factors(self, matrix: Float[Array, "K 3 B B"]) -> Float[Array, "K 3 B B"]:
-        """The factors that `solved` takes: D⁻¹, D⁻¹L and D⁻¹U, where D are the diagonal blocks after elimination."""
+        """The factors that `solve` takes: D⁻¹, D⁻¹L and D⁻¹U, where D are the diagonal blocks after elimination."""
         missing = np.tile(self.blocks == self.size, matrix.shape[-1] // self.blocks.shape[1])
         eye = jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
 
@@ -84,7 +84,7 @@ class Banded(NamedTuple):
 
         return jax.lax.scan(eliminate, jnp.zeros_like(eye), (matrix, jnp.asarray(missing, matrix.dtype)))[1]
 
-    def solved(self, factors: Float[Array, "K 3 B B"], r: Float[Array, "... m"]) -> Float[Array, "... m"]:
+    def solve(self, factors: Float[Array, "K 3 B B"], r: Float[Array, "... m"]) -> Float[Array, "... m"]:
         """x with matrix x = r."""
 
         def substitute(x: Float[Array, " B"], row: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -92,7 +92,7 @@ class Banded(NamedTuple):
             x = r - factor @ x
             return x, x
 
-        y = jax.vmap(jnp.dot)(factors[:, 0], self.gathered(r))
+        y = jax.vmap(jnp.dot)(factors[:, 0], self.gather(r))
         zero = jnp.zeros_like(y[0])
         y = jax.lax.scan(substitute, zero, (factors[:, 1], y))[1]
         x = jax.lax.scan(substitute, zero, (factors[:, 2], y), reverse=True)[1]

@@ -76,12 +76,15 @@ class Stored(NamedTuple):
         step = sum(i * stride for i, stride in zip(index, self.strides, strict=True))
         return Place(self.memory, self.first + step, self.moved, self.version)
 
-    def taken(self, slices: Sequence[tuple[int, int, int]]) -> "Stored":
+    def part(self, slices: Sequence[tuple[int, int, int]]) -> "Stored":
         """A part of the array, given by (start, count, step) along each axis."""
-        first = self.first + sum(start * stride for (start, _, _), stride in zip(slices, self.strides, strict=True))
-        shape = tuple(count for _, count, _ in slices)
-        strides = tuple(step * stride for (_, _, step), stride in zip(slices, self.strides, strict=True))
-        return self._replace(first=first, shape=shape, strides=strides)
+        first = self.first
+        shape, strides = [], []
+        for (start, count, step), stride in zip(slices, self.strides, strict=True):
+            first += start * stride
+            shape.append(count)
+            strides.append(step * stride)
+        return self._replace(first=first, shape=tuple(shape), strides=tuple(strides))
 
     def spread(self, shape: Sequence[int], axes: Sequence[int]) -> "Stored":
         """The array with its axes at these places of a larger shape, and repeated along the others."""
@@ -119,10 +122,10 @@ def whole(memory: Memory, shape: Sequence[int], moved: Value | None = None) -> S
     return Stored(memory, 0, moved, memory.version, tuple(shape), strides_of(shape))
 
 
-def merged(*arrays: Stored) -> list[Stored]:
+def merge_axes(*arrays: Stored) -> list[Stored]:
     """The same arrays, which have one shape, with as few axes as loops over their numbers need: two axes are one where
     the numbers of each array follow each other at one distance along both."""
-    axes = []
+    axes: list[tuple[int, list[int]]] = []
     for k, size in enumerate(arrays[0].shape):
         strides = [x.strides[k] for x in arrays]
         if size == 1:
@@ -131,7 +134,11 @@ def merged(*arrays: Stored) -> list[Stored]:
             size *= axes.pop()[0]
         axes.append((size, strides))
     shape = tuple(size for size, _ in axes)
-    return [x._replace(shape=shape, strides=tuple(strides[k] for _, strides in axes)) for k, x in enumerate(arrays)]
+    merged = []
+    for k, x in enumerate(arrays):
+        own = tuple(strides[k] for _, strides in axes)
+        merged.append(x._replace(shape=shape, strides=own))
+    return merged
 
 
 class Complex(NamedTuple):
@@ -159,11 +166,16 @@ def parts(x: ProgramArray | Pending) -> list:
     return list(x) if isinstance(x, Complex) else [x]
 
 
+def _numpy_type(aval: ShapedArray) -> np.dtype:
+    """The type of the numbers of an array, if it is one of numpy's."""
+    if not isinstance(aval.dtype, np.dtype):  # Such as a key of random numbers.
+        raise NotUnderstood(f"numbers of type {aval.dtype}")
+    return aval.dtype
+
+
 def kinds(aval: ShapedArray) -> list[Kind]:
     """Those of the `parts` of an array of this type."""
-    dtype = aval.dtype
-    if not isinstance(dtype, np.dtype):
-        raise NotUnderstood(f"numbers of type {dtype}")
+    dtype = _numpy_type(aval)
     if dtype.kind == "c":
         return [Kind(aval.shape, np.dtype(f"f{dtype.itemsize // 2}"))] * 2
     if dtype not in KINDS:
@@ -179,10 +191,14 @@ def kind(aval: ShapedArray) -> Kind:
     return found[0]
 
 
-def joined(avals: Iterable[ShapedArray], flat: Iterable) -> list:
+def join_parts(avals: Iterable[ShapedArray], flat: Iterable) -> list:
     """The arrays of these types, from their `parts`."""
-    flat = iter(flat)
-    return [Complex(next(flat), next(flat)) if len(kinds(aval)) == 2 else next(flat) for aval in avals]
+    rest = iter(flat)
+    arrays = []
+    for aval in avals:
+        is_complex = len(kinds(aval)) == 2
+        arrays.append(Complex(next(rest), next(rest)) if is_complex else next(rest))
+    return arrays
 
 
 def flat(arrays: Iterable[ProgramArray | Pending]) -> list:
@@ -197,8 +213,13 @@ def forms(avals: Iterable[ShapedArray]) -> list[Kind]:
 
 def constant(x: Any, aval: ShapedArray) -> np.ndarray | Complex:
     """The array of a number or an array that is known now."""
-    x = np.asarray(x, aval.dtype)
+    x = np.asarray(x, _numpy_type(aval))
+    kinds(aval)  # Other numbers than these are refused here.
     if x.dtype.kind == "c":
-        return Complex(*(fill(x.shape, list(part.reshape(-1))) for part in (x.real, x.imag)))
-    kinds(aval)
+        return Complex(_cells(x.real), _cells(x.imag))
+    return _cells(x)
+
+
+def _cells(x: np.ndarray) -> np.ndarray:
+    """The numbers of an array one by one, as numpy's own."""
     return fill(x.shape, list(x.reshape(-1)))

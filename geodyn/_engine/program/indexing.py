@@ -28,13 +28,16 @@ def _within(block: Block, index: Operand, most: int) -> Operand:
 
 def _begins(block: Block, x: Stored, starts: Sequence[Operand], shape: Sequence[int]) -> Stored:
     """The part of this shape that begins at these starts, numbers or nodes."""
-    fixed = [(0 if isinstance(s, Node) else int(s), n, 1) for s, n in zip(starts, shape, strict=True)]
+    slices = []
     moved = x.moved
-    for start, stride in zip(starts, x.strides, strict=True):
+    for start, size, stride in zip(starts, shape, x.strides, strict=True):
         if isinstance(start, Node):
             step = block.graph.multiply(start, np.int64(stride))
             moved = block.sum(moved, block.operand(step))
-    return x.taken(fixed)._replace(moved=moved)
+            slices.append((0, size, 1))
+        else:
+            slices.append((int(start), size, 1))
+    return x.part(slices)._replace(moved=moved)
 
 
 def _result(block: Block, x: RealArray) -> RealArray:
@@ -42,21 +45,31 @@ def _result(block: Block, x: RealArray) -> RealArray:
     return x if x.size > MOST_CELLS else block.cells(x)
 
 
-def _is_known(starts: Sequence[Operand]) -> bool:
-    return not any(isinstance(s, Node) for s in starts)
+def _known_slices(starts: Sequence[Operand], shape: Sequence[int]) -> tuple[slice, ...] | None:
+    """The part of this shape that begins at these starts; None if one of them is computed."""
+    slices = []
+    for start, size in zip(starts, shape, strict=True):
+        if isinstance(start, Node):
+            return None
+        slices.append(slice(int(start), int(start) + size))
+    return tuple(slices)
 
 
-def _starts(block: Block, x: RealArray, shape: Sequence[int], starts: Sequence[RealArray]) -> list:
-    limits = [n - size for n, size in zip(x.shape, shape, strict=True)]
-    return [_within(block, block.number(s), most) for s, most in zip(starts, limits, strict=True)]
+def _starts(block: Block, x: RealArray, shape: Sequence[int], starts: Sequence[RealArray]) -> list[Operand]:
+    """Where a part of this shape begins: moved into the array where it would not fit, as JAX has it."""
+    found = []
+    for start, size, part in zip(starts, x.shape, shape, strict=True):
+        found.append(_within(block, block.number(start), size - part))
+    return found
 
 
-def _dynamic_slice(block: Block, equation: Operation, x: RealArray, *starts: RealArray) -> list:
+def _dynamic_slice(block: Block, equation: Operation, x: RealArray, *indices: RealArray) -> list[RealArray]:
     form = kind(equation.outvars[0].aval)
-    starts = _starts(block, x, form.shape, starts)
-    if _is_known(starts) and not isinstance(x, Stored):
-        return [x[tuple(slice(int(s), int(s) + n) for s, n in zip(starts, form.shape, strict=True))]]
-    source = block.stored(x, Kind(x.shape, form.dtype))
+    starts = _starts(block, x, form.shape, indices)
+    known = _known_slices(starts, form.shape)
+    if known is not None and not isinstance(x, Stored):
+        return [x[known]]
+    source = block.in_memory(x, Kind(x.shape, form.dtype))
     return [_result(block, _begins(block, source, starts, form.shape))]
 
 
@@ -65,21 +78,25 @@ def _changeable(block: Block, x: RealArray, form: Kind, wide: bool, others: Sequ
     memory = block.takes_over(x, form, wide, others)
     if memory is None:
         memory = block.local(form, wide)
-        block.copied(x, whole(memory, form.shape))
+        block.copy_to(x, whole(memory, form.shape))
     return memory
 
 
-def _dynamic_update_slice(block: Block, equation: Operation, x: RealArray, new: RealArray, *starts: RealArray) -> list:
+def _dynamic_update_slice(
+    block: Block, equation: Operation, x: RealArray, new: RealArray, *indices: RealArray
+) -> list[RealArray]:
     form = kind(equation.outvars[0].aval)
-    starts = _starts(block, x, new.shape, starts)
-    if _is_known(starts) and form.size <= MOST_CELLS:
+    starts = _starts(block, x, new.shape, indices)
+    known = _known_slices(starts, new.shape)
+    if known is not None and form.size <= MOST_CELLS:
         out = block.cells(x).copy()
-        out[tuple(slice(int(s), int(s) + n) for s, n in zip(starts, new.shape, strict=True))] = block.cells(new)
+        out[known] = block.cells(new)
         return [out]
     moves = fill((len(starts),), starts)
-    memory = _changeable(block, x, form, any(map(block.is_wide, (x, new, moves))), (new, moves))
+    wide = any(map(block.is_wide, (x, new, moves)))
+    memory = _changeable(block, x, form, wide, (new, moves))
     target = _begins(block, whole(memory, form.shape), starts, new.shape)
-    block.copied(new, target, block.mask_of(memory))
+    block.copy_to(new, target, block.mask_of(memory))
     return [_result(block, whole(memory, form.shape))]
 
 
@@ -88,78 +105,9 @@ class Window(NamedTuple):
     inside of the array (a number), and its shape there."""
 
     batch: tuple[int, ...]
-    starts: list
-    valid: object
+    starts: list[Operand]
+    valid: Operand
     shape: tuple[int, ...]
-
-
-def _windows(
-    block: Block,
-    x: RealArray,
-    indices: RealArray,
-    axes: Sequence[int],
-    own_batch: Sequence[int],
-    indices_batch: Sequence[int],
-    shape: Sequence[int],
-    checked: bool,
-) -> list[Window]:
-    """The parts of `shape` whose indices give the starts along the axes."""
-    cells, found = block.cells(indices), []
-    for batch in np.ndindex(*cells.shape[:-1]):
-        starts, valid = [np.int64(0)] * len(x.shape), np.True_
-        for own, of_indices in zip(own_batch, indices_batch, strict=True):
-            starts[own] = np.int64(batch[of_indices])
-        for own, start in zip(axes, cells[batch], strict=True):
-            starts[own] = _within(block, start, x.shape[own] - shape[own])
-            if checked:
-                same = block.apply(lax.eq_p, BOOL, starts[own], block.graph.convert(start, WORD))
-                valid = same if valid is np.True_ else block.apply(lax.and_p, BOOL, valid, same)
-        found.append(Window(batch, starts, valid, shape))
-    return found
-
-
-def _gather(block: Block, equation: Operation, x: RealArray, indices: RealArray) -> list:
-    d, p = equation.params["dimension_numbers"], equation.params
-    form, sizes = kind(equation.outvars[0].aval), p["slice_sizes"]
-    checked = p["mode"] == lax.GatherScatterMode.FILL_OR_DROP
-    batch_axes = [k for k in range(len(form.shape)) if k not in d.offset_dims]
-    dropped = (*d.collapsed_slice_dims, *d.operand_batching_dims)
-    inside = tuple(n for k, n in enumerate(sizes) if k not in dropped)
-    own_batch = d.operand_batching_dims, d.start_indices_batching_dims
-    if form.size > MOST_CELLS or indices.size > MOST_CELLS:
-        places = Places(d.start_index_map, *own_batch, _others(x.shape, dropped), sizes, checked)
-        numbers = block.stored(indices, kind(equation.invars[1].aval))
-        missing = _missing(p["fill_value"], form.dtype)
-        return [_result(block, _gathered(block, x, form, numbers, places, batch_axes, d.offset_dims, missing))]
-    windows = _windows(block, x, indices, d.start_index_map, *own_batch, sizes, checked)
-    source, cells = None, np.empty(form.shape, object)
-    for window in windows:
-        if _is_known(window.starts) and not isinstance(x, Stored):
-            part = x[tuple(slice(int(s), int(s) + n) for s, n in zip(window.starts, sizes, strict=True))]
-        else:
-            source = source or block.stored(x, Kind(x.shape, form.dtype))
-            part = block.cells(_begins(block, source, window.starts, sizes))
-        part = part.reshape(inside)
-        for place in np.ndindex(*inside):
-            value = part[place]
-            if window.valid is not np.True_:
-                value = block.graph.select(window.valid, _missing(p["fill_value"], form.dtype), value)
-            cells[_index(form.shape, batch_axes, window.batch, d.offset_dims, place)] = value
-    return [cells]
-
-
-def _others(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
-    """The axes that are not these."""
-    return [k for k in range(len(shape)) if k not in axes]
-
-
-def _index(
-    shape: Sequence[int], axes: Sequence[int], batch: Sequence[int], others: Sequence[int], place: Sequence[int]
-) -> tuple:
-    at = [0] * len(shape)
-    for axis, i in (*zip(axes, batch, strict=True), *zip(others, place, strict=True)):
-        at[axis] = i
-    return tuple(at)
 
 
 class Places(NamedTuple):
@@ -174,26 +122,97 @@ class Places(NamedTuple):
     checked: bool
 
 
+def _start_and_whether_inside(
+    block: Block, index: Operand, most: int, places: Places, valid: Operand
+) -> tuple[Operand, Operand]:
+    """(where a window begins along an axis, `valid` where it is inside there as well)."""
+    start = _within(block, index, most)
+    if not places.checked:
+        return start, valid
+    is_inside = block.apply(lax.eq_p, BOOL, start, block.graph.convert(index, WORD))
+    return start, is_inside if valid is np.True_ else block.apply(lax.and_p, BOOL, valid, is_inside)
+
+
+def _windows(block: Block, x: RealArray, indices: RealArray, places: Places) -> list[Window]:
+    """The parts whose indices give the starts along the axes."""
+    cells = block.cells(indices)
+    found = []
+    for batch in np.ndindex(*cells.shape[:-1]):
+        starts: list[Operand] = [np.int64(0)] * len(x.shape)
+        valid: Operand = np.True_
+        for own, of_indices in zip(places.own_batch, places.indices_batch, strict=True):
+            starts[own] = np.int64(batch[of_indices])
+        for own, index in zip(places.axes, cells[batch], strict=True):
+            most = x.shape[own] - places.sizes[own]
+            starts[own], valid = _start_and_whether_inside(block, index, most, places, valid)
+        found.append(Window(batch, starts, valid, places.sizes))
+    return found
+
+
+def _gather(block: Block, equation: Operation, x: RealArray, indices: RealArray) -> list[RealArray]:
+    params = equation.params
+    d = params["dimension_numbers"]
+    form = kind(equation.outvars[0].aval)
+    batch_axes = _others(form.shape, d.offset_dims)
+    places = Places(
+        axes=d.start_index_map,
+        own_batch=d.operand_batching_dims,
+        indices_batch=d.start_indices_batching_dims,
+        window=_others(x.shape, (*d.collapsed_slice_dims, *d.operand_batching_dims)),
+        sizes=params["slice_sizes"],
+        checked=params["mode"] == lax.GatherScatterMode.FILL_OR_DROP,
+    )
+    if form.size > MOST_CELLS or indices.size > MOST_CELLS:
+        numbers = block.in_memory(indices, kind(equation.invars[1].aval))
+        missing = _missing(params["fill_value"], form.dtype)
+        return [_result(block, _gather_large(block, x, form, numbers, places, batch_axes, d.offset_dims, missing))]
+    inside = tuple(places.sizes[k] for k in places.window)
+    source = None
+    cells = np.empty(form.shape, object)
+    for window in _windows(block, x, indices, places):
+        known = _known_slices(window.starts, places.sizes)
+        if known is not None and not isinstance(x, Stored):
+            part = x[known]
+        else:
+            source = source or block.in_memory(x, Kind(x.shape, form.dtype))
+            part = block.cells(_begins(block, source, window.starts, places.sizes))
+        part = part.reshape(inside)
+        for place in np.ndindex(*inside):
+            value: Operand = part[place]
+            if window.valid is not np.True_:
+                value = block.graph.select(window.valid, _missing(params["fill_value"], form.dtype), value)
+            cells[tuple(_index(batch_axes, window.batch, d.offset_dims, place))] = value
+    return [cells]
+
+
+def _others(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
+    """The axes that are not these."""
+    return [k for k in range(len(shape)) if k not in axes]
+
+
+def _index(axes: Sequence[int], batch: Sequence, others: Sequence[int], place: Sequence) -> list:
+    """The index with those of `batch` along these axes, and with those of `place` along the others."""
+    by_axis = dict(zip(axes, batch, strict=True)) | dict(zip(others, place, strict=True))
+    return [by_axis[k] for k in range(len(by_axis))]
+
+
 def _on_each_number(block: Block, shape: Sequence[int], indices: Stored, places: Places, function: Callable):
     """Runs `function(inner, moves, valid, batch, window)` for every number of every window on an array of this shape:
     its index there, whether the window counts (None if all do), and the indices of the window and of the number in
     it."""
-    inside = [places.sizes[k] for k in places.window]
     index, end = block.turns(indices.shape[:-1])
     outer = block.inner()
-    starts, valid = {}, None
+    moves: list[Value | None] = [None] * len(shape)
+    valid: Operand = np.True_
     for k, axis in enumerate(places.axes):
-        given = outer.given(outer.at(indices, [*index, outer.code.constant(np.int64(k))]))
-        start = _within(outer, given, shape[axis] - places.sizes[axis])
-        if places.checked:
-            same = outer.apply(lax.eq_p, BOOL, start, outer.graph.convert(given, WORD))
-            valid = same if valid is None else outer.apply(lax.and_p, BOOL, valid, same)
-        starts[axis] = outer.operand(start)
+        number = outer.node_of(outer.at(indices, [*index, outer.code.constant(np.int64(k))]))
+        most = shape[axis] - places.sizes[axis]
+        start, valid = _start_and_whether_inside(outer, number, most, places, valid)
+        moves[axis] = outer.operand(start)
     for axis, of_indices in zip(places.own_batch, places.indices_batch, strict=True):
-        starts[axis] = index[of_indices]
-    counts = None if valid is None else outer.operand(valid)
-    window, close = outer.turns(inside)
-    moves = [starts.get(axis) for axis in range(len(shape))]
+        moves[axis] = index[of_indices]
+    counts = None if valid is np.True_ else outer.operand(valid)
+    window, close = outer.turns([places.sizes[k] for k in places.window])
     inner = outer.inner()
     for axis, k in zip(places.window, window, strict=True):
         if k is not None:
@@ -203,20 +222,7 @@ def _on_each_number(block: Block, shape: Sequence[int], indices: Stored, places:
     end()
 
 
-def _arranged(
-    shape: Sequence[int],
-    axes: Sequence[int],
-    batch: Sequence[Value | None],
-    others: Sequence[int],
-    window: Sequence[Value | None],
-) -> list:
-    at = [None] * len(shape)
-    for axis, k in (*zip(axes, batch, strict=True), *zip(others, window, strict=True)):
-        at[axis] = k
-    return at
-
-
-def _gathered(
+def _gather_large(
     block: Block,
     x: RealArray,
     form: Kind,
@@ -227,8 +233,9 @@ def _gathered(
     missing: np.generic,
 ) -> Stored:
     """A large array of parts of an array, or one of many."""
-    source = block.stored(x, Kind(x.shape, form.dtype))
+    source = block.in_memory(x, Kind(x.shape, form.dtype))
     memory = block.local(form, block.is_wide(x) or indices.is_wide)
+    target = whole(memory, form.shape)
 
     def one(
         inner: Block,
@@ -240,14 +247,14 @@ def _gathered(
         value = inner.code.load(inner.at(source, moves))
         if valid is not None:
             value = inner.code.select(valid, value, inner.code.constant(missing))
-        at = _arranged(form.shape, batch_axes, batch, offset_axes, window)
-        inner.code.store(value, inner.at(whole(memory, form.shape), at))
+        place = inner.at(target, _index(batch_axes, batch, offset_axes, window))
+        inner.code.store(value, place)
 
     _on_each_number(block, x.shape, indices, places, one)
-    return whole(memory, form.shape)
+    return target
 
 
-def _scattered(
+def _scatter_large(
     block: Block,
     x: RealArray,
     form: Kind,
@@ -259,10 +266,11 @@ def _scattered(
     join: Primitive | None,
 ) -> Stored:
     """An array with many numbers written into it."""
-    updates = block.stored(updates, Kind(updates.shape, form.dtype))
-    wide = any(map(block.is_wide, (x, updates, indices)))
-    memory = _changeable(block, x, form, wide, (updates, indices))
-    mask, target = block.mask_of(memory), whole(memory, form.shape)
+    news = block.in_memory(updates, Kind(updates.shape, form.dtype))
+    wide = any(map(block.is_wide, (x, news, indices)))
+    memory = _changeable(block, x, form, wide, (news, indices))
+    mask = block.mask_of(memory)
+    target = whole(memory, form.shape)
 
     def one(
         inner: Block,
@@ -272,15 +280,15 @@ def _scattered(
         window: Sequence[Value | None],
     ):
         place = inner.at(target, moves)
-        value = inner.code.load(inner.at(updates, _arranged(updates.shape, batch_axes, batch, update_axes, window)))
+        value = inner.code.load(inner.at(news, _index(batch_axes, batch, update_axes, window)))
         if join is not None:
-            old = inner.given(inner.code.load(place))
-            value = inner.operand(inner.apply(join, form.dtype, old, inner.given(value)))
+            old = inner.node_of(inner.code.load(place))
+            value = inner.operand(inner.apply(join, form.dtype, old, inner.node_of(value)))
         which = [m for m in (mask, valid) if m is not None]
         inner.code.store(value, place, inner.code.both(*which) if len(which) == 2 else next(iter(which), None))
 
     _on_each_number(block, form.shape, indices, places, one)
-    return whole(memory, form.shape)
+    return target
 
 
 def _missing(value: np.typing.ArrayLike | None, dtype: np.dtype) -> np.generic:
@@ -295,76 +303,117 @@ def _missing(value: np.typing.ArrayLike | None, dtype: np.dtype) -> np.generic:
     return np.asarray(limits.min if dtype.kind == "i" else limits.max, dtype)[()]
 
 
-def _scatter(block: Block, equation: Operation, x: RealArray, indices: RealArray, updates: RealArray) -> list:
-    name, p = equation.primitive.name, equation.params
-    d, form = p["dimension_numbers"], kind(equation.outvars[0].aval)
+def _scatter(
+    block: Block, equation: Operation, x: RealArray, indices: RealArray, updates: RealArray
+) -> list[RealArray]:
+    name, params = equation.primitive.name, equation.params
+    d = params["dimension_numbers"]
+    form = kind(equation.outvars[0].aval)
     join = JOINS.get(name.removeprefix("scatter")[1:])
-    inserted = (*d.inserted_window_dims, *d.operand_batching_dims)
-    window_axes = [k for k in range(len(form.shape)) if k not in inserted]
+    window_axes = _others(form.shape, (*d.inserted_window_dims, *d.operand_batching_dims))
     sizes = [1] * len(form.shape)
     for axis, of_updates in zip(window_axes, d.update_window_dims, strict=True):
         sizes[axis] = updates.shape[of_updates]
-    batch_axes = [k for k in range(len(updates.shape)) if k not in d.update_window_dims]
-    checked = p["mode"] != lax.GatherScatterMode.CLIP
-    own_batch = d.operand_batching_dims, d.scatter_indices_batching_dims
+    places = Places(
+        axes=d.scatter_dims_to_operand_dims,
+        own_batch=d.operand_batching_dims,
+        indices_batch=d.scatter_indices_batching_dims,
+        window=window_axes,
+        sizes=tuple(sizes),
+        checked=params["mode"] != lax.GatherScatterMode.CLIP,
+    )
+    batch_axes = _others(updates.shape, d.update_window_dims)
     if updates.size > MOST_CELLS or indices.size > MOST_CELLS:
-        places = Places(d.scatter_dims_to_operand_dims, *own_batch, window_axes, tuple(sizes), checked)
-        numbers = block.stored(indices, kind(equation.invars[1].aval))
-        scattered = _scattered(block, x, form, numbers, updates, places, batch_axes, d.update_window_dims, join)
+        numbers = block.in_memory(indices, kind(equation.invars[1].aval))
+        scattered = _scatter_large(block, x, form, numbers, updates, places, batch_axes, d.update_window_dims, join)
         return [_result(block, scattered)]
-    windows = _windows(block, x, indices, d.scatter_dims_to_operand_dims, *own_batch, tuple(sizes), checked)
-    news, inside = block.cells(updates), [sizes[k] for k in window_axes]
-
-    def part(window: Window) -> np.ndarray:
-        """The new numbers in the shape that they have in the array."""
-        places = [_index(news.shape, batch_axes, window.batch, d.update_window_dims, i) for i in np.ndindex(*inside)]
-        return fill(tuple(sizes), [news[place] for place in places])
-
-    if all(_is_known(w.starts) for w in windows) and form.size <= MOST_CELLS:
-        out = block.cells(x).copy()
-        for window in windows:
-            for place, value in np.ndenumerate(part(window)):
-                at = tuple(int(s) + i for s, i in zip(window.starts, place, strict=True))
-                value = value if join is None else block.apply(join, form.dtype, out[at], value)
-                out[at] = value if window.valid is np.True_ else block.graph.select(window.valid, out[at], value)
-        return [out]
-    starts = [s for w in windows for s in w.starts]
-    moves = fill((len(starts),), starts)
-    memory = _changeable(block, x, form, any(map(block.is_wide, (x, updates, moves))), (news, moves))
+    windows = _windows(block, x, indices, places)
+    news = block.cells(updates)
+    inside = [sizes[k] for k in window_axes]
+    parts = []
     for window in windows:
-        target = _begins(block, whole(memory, form.shape), window.starts, sizes)
-        valid = block.operand(window.valid)
-        mask = block.mask_of(memory)
-        mask = valid if mask is None else block.code.both(valid, mask)
-        mask = None if mask.text == "true" else mask
-        for place, value in np.ndenumerate(part(window)):
-            if join is not None:
-                old = block.given(block.code.load(target.place(place)))
-                value = block.apply(join, form.dtype, old, value)
-            block.code.store(block.operand(value), target.place(place), mask)
+        # The new numbers in the shape that they have in the array.
+        indices_of_news = [_index(batch_axes, window.batch, d.update_window_dims, i) for i in np.ndindex(*inside)]
+        parts.append(fill(places.sizes, [news[tuple(i)] for i in indices_of_news]))
+    is_known = all(_known_slices(window.starts, window.shape) is not None for window in windows)
+    if is_known and form.size <= MOST_CELLS:
+        return [_scatter_in_cells(block, block.cells(x).copy(), windows, parts, form.dtype, join)]
+    starts = [start for window in windows for start in window.starts]
+    moves = fill((len(starts),), starts)
+    wide = any(map(block.is_wide, (x, updates, moves)))
+    memory = _changeable(block, x, form, wide, (news, moves))
+    _scatter_in_memory(block, memory, form, windows, parts, join)
     return [_result(block, whole(memory, form.shape))]
+
+
+def _scatter_in_cells(
+    block: Block,
+    out: np.ndarray,
+    windows: Sequence[Window],
+    parts: Sequence[np.ndarray],
+    dtype: np.dtype,
+    join: Primitive | None,
+) -> np.ndarray:
+    """The array `out` with new numbers at places that are known now."""
+    for window, part in zip(windows, parts, strict=True):
+        first = [int(start) for start in window.starts]  # pyright: ignore[reportArgumentType]: no start is a node
+        for place, new in np.ndenumerate(part):
+            at = tuple(start + i for start, i in zip(first, place, strict=True))
+            old: Operand = out[at]
+            value: Operand = new if join is None else block.apply(join, dtype, old, new)
+            out[at] = value if window.valid is np.True_ else block.graph.select(window.valid, old, value)
+    return out
+
+
+def _scatter_in_memory(
+    block: Block,
+    memory: Memory,
+    form: Kind,
+    windows: Sequence[Window],
+    parts: Sequence[np.ndarray],
+    join: Primitive | None,
+):
+    """Writes new numbers to places of which some are computed."""
+    for window, part in zip(windows, parts, strict=True):
+        target = _begins(block, whole(memory, form.shape), window.starts, window.shape)
+        valid = block.operand(window.valid)
+        own = block.mask_of(memory)
+        mask = valid if own is None else block.code.both(valid, own)
+        for place, new in np.ndenumerate(part):
+            value: Operand = new
+            if join is not None:
+                old = block.node_of(block.code.load(target.place(place)))
+                value = block.apply(join, form.dtype, old, value)
+            block.code.store(block.operand(value), target.place(place), None if mask.text == "true" else mask)
 
 
 def _first_extreme(greater: Primitive) -> Callable:
     """The rule of argmax (or argmin, with `less` for `greater`)."""
 
-    def rule(block: Block, equation: Operation, x: RealArray) -> list:
-        (axis,), form = equation.params["axes"], kind(equation.outvars[0].aval)
+    def is_better(block: Block, new: Operand, best: Operand) -> Operand:
+        """Whether a number takes the place of the best one so far; of all NaN the first one does."""
+        better = block.apply(greater, BOOL, new, best)
+        if np.dtype(new.dtype).kind != "f":
+            return better
+        is_nan = block.apply(lax.ne_p, BOOL, new, new)
+        best_is_number = block.apply(lax.eq_p, BOOL, best, best)
+        return block.apply(lax.and_p, BOOL, block.apply(lax.or_p, BOOL, better, is_nan), best_is_number)
+
+    def place_in(block: Block, row: np.ndarray, dtype: np.dtype) -> Operand:
+        numbers: list[Operand] = list(row)
+        best = numbers[0]
+        at: Operand = np.zeros((), dtype)[()]
+        for k, new in enumerate(numbers[1:], 1):
+            better = is_better(block, new, best)
+            best = block.graph.select(better, best, new)
+            at = block.graph.select(better, at, np.asarray(k, dtype)[()])
+        return at
+
+    def rule(block: Block, equation: Operation, x: RealArray) -> list[RealArray]:
+        (axis,) = equation.params["axes"]
+        form = kind(equation.outvars[0].aval)
         rows = np.moveaxis(block.cells(x), axis, -1)
-
-        def of(row: np.ndarray) -> Operand:
-            best, at = row[0], np.zeros((), form.dtype)[()]
-            for k, y in enumerate(row[1:], 1):
-                more = block.apply(greater, BOOL, y, best)
-                if np.dtype(y.dtype).kind == "f":  # The first NaN is the result.
-                    is_nan = block.apply(lax.ne_p, BOOL, y, y)
-                    is_number = block.apply(lax.eq_p, BOOL, best, best)
-                    more = block.apply(lax.and_p, BOOL, block.apply(lax.or_p, BOOL, more, is_nan), is_number)
-                best = block.graph.select(more, best, y)
-                at = block.graph.select(more, at, np.asarray(k, form.dtype)[()])
-            return at
-
-        return [fill(form.shape, [of(rows[i]) for i in np.ndindex(*form.shape)])]
+        return [fill(form.shape, [place_in(block, rows[i], form.dtype) for i in np.ndindex(*form.shape)])]
 
     return rule
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jax import lax
 
-from geodyn._engine.batches import NATIVE, traced
+from geodyn._engine.batches import NATIVE, trace
 from geodyn._engine.cells import each, fill
 from geodyn._engine.expressions import Node, Operand
 from geodyn._engine.internals import ClosedJaxpr, Jaxpr, Operation, ShapedArray, inner_program, scan_counts
@@ -24,7 +24,7 @@ from geodyn._engine.program.arrays import (
     Stored,
     flat,
     forms,
-    joined,
+    join_parts,
     kinds,
     whole,
 )
@@ -32,7 +32,8 @@ from geodyn._engine.program.block import MOST_CELLS, Block, Held
 from geodyn._engine.program.varying import spread
 
 # So few turns are computed at once where none needs another, or written out where they have few operations.
-FEW_TURNS, SHORT_TURN = 4, 600
+FEW_TURNS = 4
+SHORT_TURN = 600
 # Branches with fewer operations are computed whether they are taken or not.
 SHORT = 6
 
@@ -47,7 +48,7 @@ class Home(NamedTuple):
     def is_large(self) -> bool:
         return self.kind.size > MOST_CELLS
 
-    def carried(self, block: Block) -> RealArray:
+    def array(self, block: Block) -> RealArray:
         """The array at the begin of a turn, or after the last one."""
         array = whole(self.memory, self.kind.shape)
         return array if self.is_large else block.cells(array)
@@ -65,38 +66,46 @@ def _homes(
     homes = []
     for k, (x, kind, wide, memory) in enumerate(zip(carry, form, wides, wanted, strict=True)):
         rest = [*others, *carry[:k], *carry[k + 1 :]]
-        taken = None if memory is not None else block.takes_over(x, kind, wide, rest)
-        if taken is None:
-            taken = memory if memory is not None and memory.wide == wide else block.local(kind, wide)
-            block.copied(x, whole(taken, kind.shape))
-        homes.append(Home(taken, kind))
+        home = None if memory is not None else block.takes_over(x, kind, wide, rest)
+        if home is None:
+            home = memory if memory is not None and memory.wide == wide else block.local(kind, wide)
+            block.copy_to(x, whole(home, kind.shape))
+        homes.append(Home(home, kind))
     return homes
 
 
 def _store_back(block: Block, homes: list[Home], old: list, new: list):
     """Keeps what a turn of a loop has made, for the members that take it. The `block` is that of the turn."""
-    code, stores = block.code, []
+    numbers: list[tuple[Value, Place]] = []
+    arrays: list[tuple[RealArray, Home]] = []
     for home, before, after in zip(homes, old, new, strict=True):
-        memory = home.memory
-        mask = block.mask_of(memory)
-        if home.is_large:
-            if not (isinstance(after, Stored) and after.memory is memory and after.is_whole):
-                if _reads(after, homes):
-                    after = block.copied(after, whole(block.local(home.kind, memory.wide), home.kind.shape))
-                stores.append((after, memory, mask))
+        if not home.is_large:
+            numbers += _changed_numbers(block, home, before, block.cells(after))
+        elif not (isinstance(after, Stored) and after.memory is home.memory and after.is_whole):
+            if _reads(after, homes):
+                after = block.copy_to(after, whole(block.local(home.kind, home.memory.wide), home.kind.shape))
+            arrays.append((after, home))
+    # Nothing is written before all that is written is known: a number may be computed from what another one replaces.
+    for value, place in numbers:
+        block.code.store(value, place)
+    for x, home in arrays:
+        block.copy_to(x, whole(home.memory, x.shape), block.mask_of(home.memory))
+
+
+def _changed_numbers(block: Block, home: Home, before: np.ndarray, after: np.ndarray) -> list[tuple[Value, Place]]:
+    """The numbers of a small array that a turn has changed, each with its place."""
+    memory = home.memory
+    mask = block.mask_of(memory)
+    changed = []
+    for k, (old, new) in enumerate(zip(before.reshape(-1), after.reshape(-1), strict=True)):
+        place = Place(memory, k, None, memory.version)
+        if isinstance(new, Node) and block.places.get(new.index) == place:
             continue
-        for k, (a, b) in enumerate(zip(before.reshape(-1), block.cells(after).reshape(-1), strict=True)):
-            here = Place(memory, k, None, memory.version)
-            if not (isinstance(b, Node) and block.places.get(b.index) == here):
-                value = block.operand(b)
-                value = value if mask is None else code.select(mask, value, block.now(a, memory, k))
-                stores.append((value, here, None))
-    for x, target, _ in stores:
-        if isinstance(x, Value):
-            code.store(x, target)
-    for x, target, mask in stores:
-        if not isinstance(x, Value):
-            block.copied(x, whole(target, x.shape), mask)
+        value = block.operand(new)
+        if mask is not None:
+            value = block.code.select(mask, value, block.now(old, memory, k))
+        changed.append((value, place))
+    return changed
 
 
 def _reads(x: RealArray, homes: list[Home]) -> bool:
@@ -124,8 +133,10 @@ def _memories(avals: Sequence[ShapedArray], wanted: Sequence[Memory | None]) -> 
 
 
 def while_loop(block: Block, equation: Operation, args: Sequence, wanted: Sequence[Memory | None]) -> list:
-    code, p = block.code, equation.params
-    first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    """The results of a loop that goes on while a condition holds."""
+    code, params = block.code, equation.params
+    first = params["cond_nconsts"]
+    second = first + params["body_nconsts"]
     of_test, of_body, carry = args[:first], args[first:second], args[second:]
     avals = [v.aval for v in equation.outvars]
     code.has_loops = True
@@ -135,34 +146,36 @@ def while_loop(block: Block, equation: Operation, args: Sequence, wanted: Sequen
     test, inner = block.inner(), block.inner()
     lent_test = [block.lent(x, test) for x in of_test]
     lent_body = [block.lent(x, inner) for x in of_body]
-    # JAX batches a loop whose condition differs along an axis by letting the condition have this axis.
-    is_batched = bool(p["cond_jaxpr"].out_avals[0].shape)
+    # JAX batches a loop whose condition differs along an axis by letting the condition have this axis: each row of what
+    # is carried then goes on for as long as its own condition holds.
+    is_batched = bool(params["cond_jaxpr"].out_avals[0].shape)
     lent_again = [block.lent(x, inner) for x in of_test] if is_batched else []
-    head, body, end = (code.fresh(name) for name in ("while", "body", "end"))
+    head, body, end = code.fresh("while"), code.fresh("body"), code.fresh("end")
     code.jump(head)
     code.start(head)
-    carried = joined(avals, [home.carried(test) for home in homes])
+    carried = join_parts(avals, [home.array(test) for home in homes])
     with code.scope():
-        (going,) = test.run(p["cond_jaxpr"], [*lent_test, *carried])
+        (going,) = test.run(params["cond_jaxpr"], [*lent_test, *carried])
         goes = test.operand(_either(test, test.cells(going)))
     active = goes if together else code.both(goes, block.mask)
     code.branch(code.any(active), body, end)
     code.start(body)
     inner.mask = block.mask if together else active
     _lend(homes, inner)
-    old = [home.carried(inner) for home in homes]
+    old = [home.array(inner) for home in homes]
     with code.scope():
         if is_batched:
-            (goes_on,) = inner.run(p["cond_jaxpr"], [*lent_again, *joined(avals, old)])
+            (goes_on,) = inner.run(params["cond_jaxpr"], [*lent_again, *join_parts(avals, old)])
             inner.frames.append(Held([*old, goes_on]))
-        new = inner.run(p["body_jaxpr"], [*lent_body, *joined(avals, old)])
-        if is_batched:
-            new = [_chosen(inner, goes_on, x, y) for x, y in zip(old, flat(new), strict=True)]
-        _store_back(inner, homes, old, flat(new))
+            new = flat(inner.run(params["body_jaxpr"], [*lent_body, *join_parts(avals, old)]))
+            new = [_choose(inner, goes_on, x, y) for x, y in zip(old, new, strict=True)]
+        else:
+            new = flat(inner.run(params["body_jaxpr"], [*lent_body, *join_parts(avals, old)]))
+        _store_back(inner, homes, old, new)
     code.jump(head)
     code.start(end)
     _lend(homes, block)
-    return joined(avals, [home.carried(block) for home in homes])
+    return join_parts(avals, [home.array(block) for home in homes])
 
 
 def _either(block: Block, cells: np.ndarray) -> Operand:
@@ -172,134 +185,180 @@ def _either(block: Block, cells: np.ndarray) -> Operand:
     return functools.reduce(lambda a, b: block.apply(lax.or_p, BOOL, a, b), cells.reshape(-1))
 
 
-def _chosen(block: Block, which: RealArray, no: RealArray, yes: RealArray) -> RealArray:
+def _choose(block: Block, which: RealArray, no: RealArray, yes: RealArray) -> RealArray:
     """`yes` in the rows where `which` holds, else `no`."""
     if isinstance(no, Stored) or isinstance(yes, Stored):
-        return _chosen_in_memory(block, which, no, yes)
+        return _choose_in_memory(block, which, no, yes)
     which, no, yes = (block.cells(x) for x in (which, no, yes))
     rows = np.broadcast_to(which.reshape(which.shape + (1,) * (no.ndim - which.ndim)), no.shape)
     return each(no.shape, block.graph.select, rows, no, yes)
 
 
-def _chosen_in_memory(block: Block, which: RealArray, no: RealArray, yes: RealArray) -> Stored:
-    shape, dtype = no.shape, no.dtype if isinstance(no, Stored) else yes.dtype
+def _choose_in_memory(block: Block, which: RealArray, no: RealArray, yes: RealArray) -> Stored:
+    shape = no.shape
+    dtype = no.dtype if isinstance(no, Stored) else yes.dtype
     wide = any(map(block.is_wide, (which, no, yes)))
     target = whole(block.local(Kind(shape, dtype), wide), shape)
-    rows = block.stored(which, Kind(which.shape, BOOL)).spread(shape, range(len(which.shape)))
-    no, yes = (block.stored(x, Kind(shape, dtype)) for x in (no, yes))
+    rows = block.in_memory(which, Kind(which.shape, BOOL)).spread(shape, range(len(which.shape)))
+    if_not = block.in_memory(no, Kind(shape, dtype))
+    if_so = block.in_memory(yes, Kind(shape, dtype))
 
     def one(inner: Block, places: Sequence[Place]):
-        value = inner.graph.select(*map(inner.given, places[:-1]))
-        block.code.store(inner.operand(value), places[-1])
+        *sources, place = places
+        value = inner.graph.select(*map(inner.node_of, sources))
+        block.code.store(inner.operand(value), place)
 
-    block.loop([rows, no, yes, target], one)
+    block.loop([rows, if_not, if_so, target], one)
     return target
 
 
 def scan(block: Block, equation: Operation, args: Sequence, wanted: Sequence[Memory | None]) -> list:
-    code, p = block.code, equation.params
-    (nk, nc), length, program = scan_counts(equation), p["length"], p["jaxpr"]
-    consts, carry, xs = args[:nk], args[nk : nk + nc], args[nk + nc :]
-    avals = [v.aval for v in equation.outvars]
+    """The results of a loop with a fixed number of turns."""
+    nc = scan_counts(equation)[1]
+    length = equation.params["length"]
     if length == 0:
-        return [*carry, *joined(avals[nc:], [fill(k.shape, []) for k in forms(avals[nc:])])]
-    if length <= FEW_TURNS and nc == 0 and _pays_together(block, equation, xs):
+        avals = [v.aval for v in equation.outvars[nc:]]
+        nothing = [fill(k.shape, []) for k in forms(avals)]
+        return [*_parts_of_scan(equation, args).carry, *join_parts(avals, nothing)]
+    if length <= FEW_TURNS:
+        results = _few_turns(block, equation, args)
+        if results is not None:
+            return results
+    return _many_turns(block, equation, args, wanted)
+
+
+class Scanned(NamedTuple):
+    """The arguments of a scan: what is the same in every turn, what the first turn is given of the one before it, and
+    the arrays of which each turn has a row."""
+
+    consts: Sequence
+    carry: Sequence
+    xs: Sequence
+
+
+def _parts_of_scan(equation: Operation, args: Sequence) -> Scanned:
+    nk, nc = scan_counts(equation)
+    return Scanned(args[:nk], args[nk : nk + nc], args[nk + nc :])
+
+
+def _few_turns(block: Block, equation: Operation, args: Sequence) -> list | None:
+    """The results of a scan of few turns without a loop, where that is faster."""
+    program = equation.params["jaxpr"].jaxpr
+    carries = scan_counts(equation)[1] > 0
+    if not carries and _pays_together(block, equation, _parts_of_scan(equation, args).xs):
         return _turns_together(block, equation, args)
-    if length <= FEW_TURNS and programs_length(program.jaxpr) <= SHORT_TURN:
-        many = block.mask.wide or code.is_graphics
-        alike = nc == 0 and many and _length(program.jaxpr) < math.inf
-        written = (_turns_side_by_side if alike else _turns_written_out)(block, equation, args)
-        if written is not None:
-            return written
+    if programs_length(program) > SHORT_TURN:
+        return None
+    has_many_members = block.mask.wide or block.code.is_graphics
+    if not carries and has_many_members and _length(program) < math.inf:
+        return _turns_side_by_side(block, equation, args)
+    return _turns_written_out(block, equation, args)
+
+
+def _many_turns(block: Block, equation: Operation, args: Sequence, wanted: Sequence[Memory | None]) -> list:
+    """The results of a scan by a loop."""
+    code = block.code
+    length, program = equation.params["length"], equation.params["jaxpr"]
+    nk, nc = scan_counts(equation)
+    consts, carry, xs = _parts_of_scan(equation, args)
+    avals = [v.aval for v in equation.outvars]
     code.has_loops = True
     flags, _ = spread(equation, [block.is_wide(x) for x in args])
     wide, memories = _of_parts(avals, flags), _memories(avals, wanted)
     count = len(forms(avals[:nc]))
     others = flat([*consts, *xs])
     homes = _homes(block, flat(carry), forms(avals[:nc]), wide[:count], memories[:count], others)
-    given = zip(flat(xs), forms([v.aval for v in equation.invars[nk + nc :]]), strict=True)
-    sources = [block.stored(x, kind) for x, kind in given]
+    kinds_of_xs = forms([v.aval for v in equation.invars[nk + nc :]])
+    sources = [block.in_memory(x, kind) for x, kind in zip(flat(xs), kinds_of_xs, strict=True)]
+    kinds_of_rows = forms(avals[nc:])
     results = []
-    for kind, is_wide, memory in zip(forms(avals[nc:]), wide[count:], memories[count:], strict=True):
+    for kind, is_wide, memory in zip(kinds_of_rows, wide[count:], memories[count:], strict=True):
         fits = memory is not None and memory.wide >= is_wide
         results.append(memory if fits else block.local(kind, is_wide))
     inner = block.inner()
     lent = [block.lent(x, inner) for x in consts]
-    k, end = code.counted(length)
-    if p["reverse"]:
+    k, end = code.begin_loop(length)
+    if equation.params["reverse"]:
         k = code.new(f"sub i64 {length - 1}, {k.text}", WORD, False)
-    rows = []
-    for x in sources:
-        moved = block.sum(x.moved, code.times(k, str(x.strides[0])))
-        rows.append(x._replace(moved=moved, shape=x.shape[1:], strides=x.strides[1:]))
+    rows = [_row_of_turn(block, x, k) for x in sources]
     _lend(homes, inner)
-    old = [home.carried(inner) for home in homes]
+    old = [home.array(inner) for home in homes]
     row_avals = [v.aval for v in program.jaxpr.invars[nk + nc :]]
     with code.scope():
-        outs = inner.run(program, [*lent, *joined(avals[:nc], old), *joined(row_avals, rows)])
+        outs = inner.run(program, [*lent, *join_parts(avals[:nc], old), *join_parts(row_avals, rows)])
         for x, memory in zip(flat(outs[nc:]), results, strict=True):
-            inner.copied(x, whole(memory, x.shape, code.times(k, str(x.size))))
+            inner.copy_to(x, whole(memory, x.shape, code.times(k, str(x.size))))
         # All members take every turn: those of which an outer loop has no more need keep what they have there.
         _store_back(inner, homes, old, flat(outs[:nc]))
     end()
     _lend(homes, block)
-    after = [home.carried(block) for home in homes]
-    stacked = [whole(memory, kind.shape) for memory, kind in zip(results, forms(avals[nc:]), strict=True)]
-    return joined(avals, [*after, *stacked])
+    after = [home.array(block) for home in homes]
+    stacked = [whole(memory, kind.shape) for memory, kind in zip(results, kinds_of_rows, strict=True)]
+    return join_parts(avals, [*after, *stacked])
+
+
+def _row_of_turn(block: Block, x: Stored, turn: Value) -> Stored:
+    """The row of an array that a turn has."""
+    moved = block.sum(x.moved, block.code.times(turn, str(x.strides[0])))
+    return x._replace(moved=moved, shape=x.shape[1:], strides=x.strides[1:])
 
 
 def _pays_together(block: Block, equation: Operation, xs: Sequence) -> bool:
     """Whether the turns of a scan that carries nothing are computed at once: in a program of one member, where they
     compute more than they read: what each reads is gathered number by number."""
-    code, row = block.code, sum(x.size // equation.params["length"] for x in xs)
-    if block.mask.wide or code.is_graphics or code.width < equation.params["length"]:
+    code, length = block.code, equation.params["length"]
+    if block.mask.wide or code.is_graphics or code.width < length:
         return False
-    return 2 * row < programs_length(equation.params["jaxpr"].jaxpr)
+    size_of_row = sum(x.size // length for x in xs)
+    return 2 * size_of_row < programs_length(equation.params["jaxpr"].jaxpr)
 
 
 def _turns_together(block: Block, equation: Operation, args: Sequence) -> list:
     """The results of a scan that carries nothing, in a program of one member: the turns are computed at once, like the
     members of a batch."""
     code, program, length = block.code, equation.params["jaxpr"], equation.params["length"]
-    count, _ = scan_counts(equation)
-    consts, xs, avals = args[:count], args[count:], [v.aval for v in equation.outvars]
-    bits = f"<{code.width} x i64>"
-    lanes, splat = Value("%lanes", WORD, True), f"splat (i64 {length})"
-    mask = code.new(f"icmp slt {bits} %lanes, {splat}", BOOL, True)
+    consts, _, xs = _parts_of_scan(equation, args)
+    avals = [v.aval for v in equation.outvars]
+    lanes = Value("%lanes", WORD, True)
+    mask = code.new(f"icmp slt {code.with_type(lanes)}, splat (i64 {length})", BOOL, True)
     inner = block.inner(mask)
-    pairs = zip(flat(xs), forms([v.aval for v in equation.invars[count:]]), strict=True)
-    rows = [_rows_at_once(block, inner, x, form, lanes) for x, form in pairs]
+    kinds_of_xs = forms([v.aval for v in equation.invars[len(consts) :]])
+    rows = [_rows_at_once(block, inner, x, kind, lanes) for x, kind in zip(flat(xs), kinds_of_xs, strict=True)]
     lent = [block.lent(x, inner) for x in consts]
-    row_avals = [v.aval for v in program.jaxpr.invars[count:]]
+    row_avals = [v.aval for v in program.jaxpr.invars[len(consts) :]]
     outside, code.inside = code.inside, mask.text
-    results = [block.local(form, False) if form.size > MOST_CELLS else None for form in forms(avals)]
+    # A large array is outside of the scope in which what the turns need is free again.
+    memories = [block.local(kind, False) if kind.size > MOST_CELLS else None for kind in forms(avals)]
+    results = []
     with code.scope():
-        outs = flat(inner.run(program, [*lent, *joined(row_avals, rows)]))
-        for k, (x, form) in enumerate(zip(outs, forms(avals), strict=True)):
-            if form.size > MOST_CELLS:
-                inner.copied(x, whole(results[k], x.shape, code.times(lanes, str(x.size))))
-                results[k] = whole(results[k], form.shape)
+        outs = flat(inner.run(program, [*lent, *join_parts(row_avals, rows)]))
+        for x, kind, memory in zip(outs, forms(avals), memories, strict=True):
+            if memory is None:
+                results.append(_each_turn(block, inner, x, length))
             else:
-                results[k] = _each_turn(block, inner, x, length)
+                inner.copy_to(x, whole(memory, x.shape, code.times(lanes, str(x.size))))
+                results.append(whole(memory, kind.shape))
     code.inside = outside
-    return joined(avals, results)
+    return join_parts(avals, results)
 
 
 def _rows_at_once(block: Block, inner: Block, x: RealArray, form: Kind, lanes: Value) -> RealArray:
     """The row of an array that each turn has, if the turns are the lanes."""
     if isinstance(x, Stored) or x.size > MOST_CELLS:
-        x = block.stored(x, form)
-        moved = block.sum(x.moved, block.code.times(lanes, str(x.strides[0])))
-        return x._replace(moved=moved, shape=x.shape[1:], strides=x.strides[1:])
+        return _row_of_turn(block, block.in_memory(x, form), lanes)
     columns = x.reshape(len(x), -1).T
-    return fill(x.shape[1:], [inner.given(block.code.packed([block.operand(y) for y in rows])) for rows in columns])
+    packed = []
+    for column in columns:
+        vector = block.code.pack([block.operand(y) for y in column])
+        packed.append(inner.node_of(vector))
+    return fill(x.shape[1:], packed)
 
 
 def _each_turn(block: Block, inner: Block, x: RealArray, length: int) -> np.ndarray:
     """The array of the rows that the turns have given, which are the lanes."""
     values = [inner.operand(y) for y in inner.cells(x).reshape(-1)]
-    rows = [[block.given(block.code.lane(value, k)) for value in values] for k in range(length)]
-    return fill((length, *x.shape), [y for row in rows for y in row])
+    rows = [[block.node_of(block.code.lane(value, k)) for value in values] for k in range(length)]
+    return fill((length, *x.shape), itertools.chain(*rows))
 
 
 def _turns_side_by_side(block: Block, equation: Operation, args: Sequence) -> list | None:
@@ -307,7 +366,7 @@ def _turns_side_by_side(block: Block, equation: Operation, args: Sequence) -> li
     processor need not wait for the result of one before it begins another. None if an array in it is large."""
     if not _are_small(equation, args):
         return None
-    together = traced(lambda *args: stages(equation, args), [v.aval for v in equation.invars])
+    together = trace(lambda *args: stages(equation, args), [v.aval for v in equation.invars])
     results = [block.cells(x) for x in block.run(together, args)]
     block.compute(results)
     return results
@@ -323,81 +382,97 @@ def _are_small(equation: Operation, args: Sequence) -> bool:
 
 def _turns_written_out(block: Block, equation: Operation, args: Sequence) -> list | None:
     """The results of a short scan of few turns, one after the other; None if an array in it is large."""
-    program, length = equation.params["jaxpr"], equation.params["length"]
-    nk, nc = scan_counts(equation)
     if not _are_small(equation, args):
         return None
-    consts, carry, xs = args[:nk], args[nk : nk + nc], [block.cells(x) for x in args[nk + nc :]]
+    program, length = equation.params["jaxpr"], equation.params["length"]
+    nc = scan_counts(equation)[1]
+    consts, carry, xs = _parts_of_scan(equation, args)
+    columns = [block.cells(x) for x in xs]
     turns = range(length - 1, -1, -1) if equation.params["reverse"] else range(length)
-    stacks = [None] * length
+    rows: dict[int, list[np.ndarray]] = {}
     for k in turns:
-        block.frames.append(Held([*consts, *xs, *(y for row in stacks if row for y in row)]))
-        outs = [
-            block.cells(x)
-            for x in block.run(program, [*consts, *carry, *(x[k : k + 1].reshape(x.shape[1:]) for x in xs)])
-        ]
+        block.frames.append(Held([*consts, *columns, *itertools.chain(*rows.values())]))
+        row = [x[k : k + 1].reshape(x.shape[1:]) for x in columns]
+        outs = [block.cells(x) for x in block.run(program, [*consts, *carry, *row])]
         block.frames.pop()
-        carry, stacks[k] = outs[:nc], outs[nc:]
-    shapes = [v.aval.shape for v in equation.outvars[nc:]]
-    pairs = zip(shapes, zip(*stacks, strict=True), strict=True)
-    return [*carry, *(fill(shape, [y for row in rows for y in row.reshape(-1)]) for shape, rows in pairs)]
+        carry, rows[k] = outs[:nc], outs[nc:]
+    stacks = []
+    for i, variable in enumerate(equation.outvars[nc:]):
+        numbers = [y for k in range(length) for y in rows[k][i].reshape(-1)]
+        stacks.append(fill(variable.aval.shape, numbers))
+    return [*carry, *stacks]
 
 
 def cond(block: Block, equation: Operation, args: Sequence, wanted: Sequence[Memory | None]) -> list:
-    code, (index, *args) = block.code, args
-    branches, avals = equation.params["branches"], [v.aval for v in equation.outvars]
-    which, last = block.number(index), len(branches) - 1
+    """The results of one of several programs."""
+    index, *args = args
+    branches = equation.params["branches"]
+    which = block.number(index)
     if not isinstance(which, Node):
-        return block.run(branches[min(max(int(which), 0), last)], args)
+        taken = min(max(int(which), 0), len(branches) - 1)
+        return block.run(branches[taken], args)
+    is_taken = _test_of_branch(block, which, len(branches) - 1)
+    avals = [v.aval for v in equation.outvars]
+    has_small_results = all(kind.size <= MOST_CELLS for kind in forms(avals))
+    if has_small_results and sum(_length(b.jaxpr) for b in branches) <= SHORT:
+        return _all_branches(block, branches, args, avals, is_taken)
+    flags, _ = spread(equation, [block.is_wide(x) for x in (index, *args)])
+    wides = _of_parts(avals, flags)
+    homes = [Home(block.local(kind, wide), kind) for kind, wide in zip(forms(avals), wides, strict=True)]
+    for k, branch in enumerate(branches):
+        _branch(block, branch, args, homes, block.operand(is_taken(k)))
+    return join_parts(avals, [home.array(block) for home in homes])
+
+
+def _test_of_branch(block: Block, which: Node, last: int) -> Callable[[int], Operand]:
+    """The function that says whether a branch is the one with this index, or the nearest to it."""
+    if which.dtype == BOOL:
+        return lambda k: which if k else block.apply(lax.not_p, BOOL, which)
 
     def number(k: int) -> np.generic:
         return np.asarray(k, which.dtype)[()]
 
-    if which.dtype != BOOL:
-        least = block.apply(lax.max_p, which.dtype, which, number(0))
-        which = block.apply(lax.min_p, which.dtype, least, number(last))
+    least = block.apply(lax.max_p, which.dtype, which, number(0))
+    nearest = block.apply(lax.min_p, which.dtype, least, number(last))
+    return lambda k: block.apply(lax.eq_p, BOOL, nearest, number(k))
 
-    def chosen(k: int) -> Operand:
-        if which.dtype == BOOL:
-            return which if k else block.apply(lax.not_p, BOOL, which)
-        return block.apply(lax.eq_p, BOOL, which, number(k))
 
-    form = forms(avals)
-    if sum(_length(b.jaxpr) for b in branches) <= SHORT and all(kind.size <= MOST_CELLS for kind in form):
-        return _all_branches(block, branches, args, avals, chosen)
-    flags, _ = spread(equation, [block.is_wide(x) for x in (index, *args)])
-    memories = [block.local(kind, wide) for kind, wide in zip(form, _of_parts(avals, flags), strict=True)]
-    for k, branch in enumerate(branches):
-        here = block.operand(chosen(k))
-        active = code.both(here, block.mask) if here.wide else here
-        inner = block.inner(active if here.wide else None)
-        lent = [block.lent(x, inner) for x in args]
-        yes, no = code.fresh("branch"), code.fresh("after")
-        code.branch(code.any(active), yes, no)
-        code.start(yes)
-        with code.scope():
-            outs = flat(inner.run(branch, lent))
-            for x, memory, kind in zip(outs, memories, form, strict=True):
-                inner.copied(x, whole(memory, kind.shape), active if here.wide else None)
-        code.jump(no)
-        code.start(no)
-    return joined(avals, [Home(memory, kind).carried(block) for memory, kind in zip(memories, form, strict=True)])
+def _branch(block: Block, branch: ClosedJaxpr, args: Sequence, homes: Sequence[Home], here: Value):
+    """Computes a branch for the members that take it, if there are any."""
+    code = block.code
+    active = code.both(here, block.mask) if here.wide else here
+    mask = active if here.wide else None
+    inner = block.inner(mask)
+    lent = [block.lent(x, inner) for x in args]
+    yes, no = code.fresh("branch"), code.fresh("after")
+    code.branch(code.any(active), yes, no)
+    code.start(yes)
+    with code.scope():
+        outs = flat(inner.run(branch, lent))
+        for x, home in zip(outs, homes, strict=True):
+            inner.copy_to(x, whole(home.memory, home.kind.shape), mask)
+    code.jump(no)
+    code.start(no)
 
 
 def _all_branches(
-    block: Block, branches: Sequence[ClosedJaxpr], args: Sequence, avals: Sequence[ShapedArray], chosen: Callable
+    block: Block,
+    branches: Sequence[ClosedJaxpr],
+    args: Sequence,
+    avals: Sequence[ShapedArray],
+    is_taken: Callable[[int], Operand],
 ) -> list:
-    values = []
+    """The results of one of several short programs, all of which are computed."""
+    values: list[list[np.ndarray]] = []
     for branch in branches:
         block.frames.append(Held([*args, *itertools.chain(*values)]))
         values.append([block.cells(x) for x in flat(block.run(branch, args))])
         block.frames.pop()
     found = values[-1]
     for k in range(len(branches) - 2, -1, -1):
-        which = chosen(k)
-        pairs = zip(found, values[k], strict=True)
-        found = [each(b.shape, lambda x, y, which=which: block.graph.select(which, x, y), a, b) for a, b in pairs]
-    return joined(avals, found)
+        select = functools.partial(block.graph.select, is_taken(k))
+        found = [each(own.shape, select, other, own) for other, own in zip(found, values[k], strict=True)]
+    return join_parts(avals, found)
 
 
 def _length(jaxpr: Jaxpr) -> float:

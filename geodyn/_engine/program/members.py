@@ -12,15 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine import internals
-from geodyn._engine.internals import ClosedJaxpr, each_program, length, programs_in
+from geodyn._engine.internals import ClosedJaxpr, Jaxpr, ShapedArray, each_program, length, programs_in
 from geodyn._engine.llvm import graphics
 from geodyn._engine.llvm.code import ALONE, BOOL, WORD, Code, Memory, NotUnderstood, Value
-from geodyn._engine.llvm.processor import attributes, cores, entry, llvm, registered, width
+from geodyn._engine.llvm.processor import attributes, cores, entry, llvm, register, width
 from geodyn._engine.program.arrays import Stored, kind, whole
 from geodyn._engine.program.block import MOST_CELLS, Block
-from geodyn._engine.program.functions import repeated
+from geodyn._engine.program.functions import repeated_programs
 from geodyn._engine.program.loops import FEW_TURNS
-from geodyn._engine.program.rules import ruled
+from geodyn._engine.program.rules import results_of
 
 LOG = logging.getLogger("geodyn")
 # Of one member XLA computes large products faster: it has programs where more multiplications belong to an operation.
@@ -39,14 +39,14 @@ class Compiled(NamedTuple):
     has_loops: bool
 
 
-def compiled(closed: ClosedJaxpr, shared: tuple[bool, ...]) -> Compiled:
+def compile_program(closed: ClosedJaxpr, shared: tuple[bool, ...]) -> Compiled:
     """The program of one member (a closed jaxpr), compiled for batches in which all members share some arguments.
 
     Raises NotUnderstood where it contains what cannot be compiled."""
     # One member alone has few stages, of which fewer are computed at once.
     lanes = min(width(), FEW_TURNS) if all(shared) else width()
     text, code = text_of(closed, shared, lanes)
-    return Compiled(registered(text), code.most_scratch, code.has_loops)
+    return Compiled(register(text), code.most_scratch, code.has_loops)
 
 
 def text_of(closed: ClosedJaxpr, shared: tuple[bool, ...], lanes: int) -> tuple[str, Code]:
@@ -56,22 +56,33 @@ def text_of(closed: ClosedJaxpr, shared: tuple[bool, ...], lanes: int) -> tuple[
     if many:
         _begin_batch(code)
     mask = Value("%inside", BOOL, True) if many else Value("true", BOOL, False)
-    given, returned = _write(Block(code, mask, ruled), closed, shared, many)
+    given, returned = _write(Block(code, mask, results_of), closed, shared, many)
     if many:
         _end_batch(code)
     pointers = [f"ptr noalias {name}" for name in (*given, *returned)]
     params = ["i64 %from", "i64 %to", "i64 %B", "ptr noalias %scratch", *pointers]
     head = f"define void @run({', '.join(params)}) #0 {{"
-    lines = [*sorted(code.outside.values()), *code.texts, head, "entry:", *code.opening(), *code.lanes()]
-    lines += ["  br label %start"] if many else [ALONE, "  br label %start", "start:"]
-    lines += [*code.lines, "  ret void\n}", entry(len(given), len(returned), code.most_scratch), attributes()]
-    return "\n".join(lines), code
+    before_start = ["  br label %start"] if many else [ALONE, "  br label %start", "start:"]
+    text = [
+        *sorted(code.outside.values()),
+        *code.texts,
+        head,
+        "entry:",
+        *code.opening(),
+        *code.lanes(),
+        *before_start,
+        *code.lines,
+        "  ret void\n}",
+        entry(len(given), len(returned), code.most_scratch),
+        attributes(),
+    ]
+    return "\n".join(text), code
 
 
 def kernel_of(closed: ClosedJaxpr, shared: tuple[bool, ...]) -> graphics.Kernel:
     """The kernel of such a program for a graphics processor. What is empty it is not given."""
     code = Code(None)
-    given, returned = _write(Block(code, Value("true", BOOL, False), ruled), closed, shared, True)
+    given, returned = _write(Block(code, Value("true", BOOL, False), results_of), closed, shared, True)
     full = [name for name, aval in zip(given, closed.in_avals, strict=True) if kind(aval).size]
     results = [name for name, aval in zip(returned, closed.out_avals, strict=True) if kind(aval).size]
     return graphics.kernel(code, full, results)
@@ -80,32 +91,36 @@ def kernel_of(closed: ClosedJaxpr, shared: tuple[bool, ...]) -> graphics.Kernel:
 def _write(block: Block, closed: ClosedJaxpr, shared: tuple[bool, ...], many: bool) -> tuple[list[str], list[str]]:
     """Writes the instructions of the program of one member, or of as many as are computed at once; (the names of the
     arrays that it is given, of those that it returns)."""
-    wide, args, targets = block.mask.wide, [], []
-    block.code.repeated = repeated(closed, block.code.is_graphics)
+    wide = block.mask.wide
+    block.code.repeated = repeated_programs(closed, block.code.is_graphics)
+    args = []
     for k, (aval, is_shared) in enumerate(zip(closed.in_avals, shared, strict=True)):
         form = kind(aval)
         memory = Memory(f"%x{k}", form.size, form.dtype, wide and not is_shared, rows=not is_shared)
         array = whole(memory, form.shape)
         args.append(array if form.size > MOST_CELLS else block.cells(array))
+    targets = []
     for k, aval in enumerate(closed.out_avals):
         form = kind(aval)
-        targets.append(block.owned(Memory(f"%y{k}", form.size, form.dtype, wide, rows=many)))
+        targets.append(block.claim(Memory(f"%y{k}", form.size, form.dtype, wide, rows=many)))
     outs = block.run(closed, args, targets)
     for x, target in zip(outs, targets, strict=True):
-        if not (isinstance(x, Stored) and x.memory is target):
-            block.copied(x, whole(target, x.shape))
-    return [f"%x{k}" for k in range(len(args))], [f"%y{k}" for k in range(len(targets))]
+        is_there = isinstance(x, Stored) and x.memory is target
+        if not is_there:
+            block.copy_to(x, whole(target, x.shape))
+    return [f"%x{k}" for k in range(len(args))], [memory.pointer for memory in targets]
 
 
 def _begin_batch(code: Code):
     """The loop over blocks of as many members as there are lanes."""
-    lanes, vector = code.width, f"<{code.width} x i64>"
+    lanes = code.width
+    vector = f"<{lanes} x i64>"
     code.start("start")
     code.jump("members")
     code.start("members")
     code.lines.append("  %i = phi i64 [ %from, %start ], [ %i.next, %block.end ]")
     left = code.new("sub i64 %to, %i", WORD, False)
-    left = code.widened(left)
+    left = code.widen(left)
     code.lines.append(f"  %inside = icmp slt {vector} %lanes, {left.text}")
     code.lines.append(f"  %i.next = add i64 %i, {lanes}")
 
@@ -122,20 +137,20 @@ def natively(closed: ClosedJaxpr, args: Sequence, batch: tuple[int, ...], platfo
     """The results [*own, *batch] of the program for every member of a batch, by machine code of its own for this
     platform; None where that cannot be. An argument has its own axes only, or those of the batch behind them."""
     shared = tuple(jnp.ndim(x) == len(aval.shape) for x, aval in zip(args, closed.in_avals, strict=True))
-    on_platform = {"cpu": _on_processor, "cuda": _on_graphics}[platform]
     if (batch and all(shared)) or not is_usable(platform):
         return None
     try:
         if _is_for_xla(closed.jaxpr):
             raise NotUnderstood("a function that XLA computes faster")
-        run = on_platform(closed, shared, batch)
+        run = _compiler_for(platform)(closed, shared, batch)
     except NotUnderstood as reason:
         LOG.debug("a program is compiled by XLA: %s", reason)
         return None
     except Exception as failure:  # A fault of ours, or of an LLVM yet to come, which the user need not suffer.
         LOG.warning("a program is compiled by XLA, since our compiler failed: %r", failure)
         return None
-    size, flat = math.prod(batch), []
+    size = math.prod(batch)
+    flat = []
     for x, aval, is_shared in zip(args, closed.in_avals, shared, strict=True):
         x = jnp.asarray(x, aval.dtype)
         flat.append(x if is_shared else x.reshape(*aval.shape, size))
@@ -145,7 +160,7 @@ def natively(closed: ClosedJaxpr, args: Sequence, batch: tuple[int, ...], platfo
     return [x.reshape(*aval.shape, *batch) for x, aval in zip(values, closed.out_avals, strict=True)]
 
 
-def _is_for_xla(jaxpr) -> bool:
+def _is_for_xla(jaxpr: Jaxpr) -> bool:
     """Whether a program contains a function that is named BY_XLA, or a derivative of one."""
     return any(BY_XLA in str(e.params.get("name", "")) for program in each_program(jaxpr) for e in program.eqns)
 
@@ -154,7 +169,7 @@ def _on_processor(closed: ClosedJaxpr, shared: tuple[bool, ...], batch: tuple[in
     """The function (size of the batch, arrays, types of the results) -> results."""
     if not batch and products(closed.jaxpr) > MOST_PRODUCTS * length(closed.jaxpr):
         raise NotUnderstood("large products of one member, which XLA computes faster")
-    program = compiled(closed, shared if batch else (True,) * len(shared))
+    program = compile_program(closed, shared if batch else (True,) * len(shared))
 
     def run(size: int, args: list, results: list) -> list:
         threads, part = _shared_by_threads(size, program.has_loops)
@@ -165,17 +180,20 @@ def _on_processor(closed: ClosedJaxpr, shared: tuple[bool, ...], batch: tuple[in
     return run
 
 
-def products(jaxpr) -> int:
+def products(jaxpr: Jaxpr) -> int:
     """How many multiplications the products of arrays in a program take, if each of its loops takes one turn; that of
     the few stages of a step takes all of its turns."""
     total = 0
     for equation in jaxpr.eqns:
-        name, p = equation.primitive.name, equation.params
+        name, params = equation.primitive.name, equation.params
         if name == "dot_general":
-            (over, _), _ = p["dimension_numbers"]
-            total += equation.outvars[0].aval.size * math.prod(equation.invars[0].aval.shape[k] for k in over)
-        turns = p["length"] if name == "scan" and p["length"] <= FEW_TURNS else 1
-        total += turns * sum(map(products, programs_in(p)))
+            (contracted, _), _ = params["dimension_numbers"]
+            left: ShapedArray = equation.invars[0].aval
+            result: ShapedArray = equation.outvars[0].aval
+            total += result.size * math.prod(left.shape[k] for k in contracted)
+        is_of_stages = name == "scan" and params["length"] <= FEW_TURNS
+        turns = params["length"] if is_of_stages else 1
+        total += turns * sum(map(products, programs_in(params)))
     return total
 
 
@@ -191,8 +209,13 @@ def _shared_by_threads(size: int, has_loops: bool) -> tuple[int, int]:
 def _on_graphics(closed: ClosedJaxpr, shared: tuple[bool, ...], batch: tuple[int, ...]) -> Callable:
     """The same by a kernel of a graphics processor."""
     kernel = kernel_of(closed, shared)
-    ptx = graphics.translated(kernel.text, graphics.processor())
-    return partial(graphics.called, ptx, kernel.scratch)
+    ptx = graphics.translate(kernel.text, graphics.processor())
+    return partial(graphics.call, ptx, kernel.scratch)
+
+
+def _compiler_for(platform: str) -> Callable:
+    """What compiles a program for this platform."""
+    return {"cpu": _on_processor, "cuda": _on_graphics}[platform]
 
 
 def processor_of(platform: str) -> str:
@@ -214,16 +237,24 @@ def is_usable(platform: str = "cpu") -> bool:
 def _trial(platform: str) -> bool:
     """Whether a small program gives the right numbers, for one member and for more than are computed at once."""
 
-    def moved(x: jax.Array, n: jax.Array) -> list:
-        _, y = jax.lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.5 + s[0]), (np.int32(0), x))
+    def halve_and_add(x: jax.Array, n: jax.Array) -> list:
+        """x ← x/2 + k for k = 0 … n − 1."""
+
+        def turn(state: tuple) -> tuple:
+            k, x = state
+            return k + 1, x * 0.5 + k
+
+        _, y = jax.lax.while_loop(lambda state: state[0] < n, turn, (np.int32(0), x))
         return [y]
 
-    on_platform = {"cpu": _on_processor, "cuda": _on_graphics}[platform]
+    compile_for = _compiler_for(platform)
     with internals.double_precision(), jax.default_device(jax.devices(platform)[0]):
-        x, n = np.arange(3.0)[:, None] + np.arange(9.0), np.arange(9, dtype=np.int32)
-        closed = jax.make_jaxpr(moved)(x[:, 0], n[0])
+        x = np.arange(3.0)[:, None] + np.arange(9.0)
+        n = np.arange(9, dtype=np.int32)
+        closed = jax.make_jaxpr(halve_and_add)(x[:, 0], n[0])
         (like,) = closed.out_avals
-        together, alone = on_platform(closed, (False, False), (9,)), on_platform(closed, (True, True), ())
+        together = compile_for(closed, (False, False), (9,))
+        alone = compile_for(closed, (True, True), ())
 
         @jax.jit
         def both(x: jax.Array, n: jax.Array) -> tuple:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from geodyn._engine.cells import fill
 from geodyn._engine.internals import Operation, double_precision
 from geodyn._engine.llvm.code import NotUnderstood
+from geodyn._engine.program.arrays import ProgramArray
 from geodyn._engine.program.block import Block
 from geodyn._foundations.typing import Array, Float
 
@@ -18,7 +19,7 @@ MOST_SORTED = 64
 LARGEST_MATRIX = 64
 
 
-def by_program(block: Block, equation: Operation, args: Sequence) -> list:
+def by_program(block: Block, equation: Operation, args: Sequence) -> list[ProgramArray]:
     """The results of an operation by the program that stands for it here."""
     if not any(v.aval.size for v in equation.outvars):
         return [fill(v.aval.shape, []) for v in equation.outvars]
@@ -26,11 +27,13 @@ def by_program(block: Block, equation: Operation, args: Sequence) -> list:
     likes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
     types = [v.aval.dtype for v in equation.outvars]
 
-    def typed(*x: Array) -> list[Array]:
-        return [y.astype(dtype) for y, dtype in zip(function(*x), types, strict=True)]
+    def with_types(*x: Array) -> list[Array]:
+        results = function(*x)
+        return [y.astype(dtype) for y, dtype in zip(results, types, strict=True)]
 
     with double_precision(), jax.numpy_rank_promotion("allow"):
-        return block.run(jax.make_jaxpr(typed)(*likes), args)
+        program = jax.make_jaxpr(with_types)(*likes)
+        return block.run(program, args)
 
 
 def _of_matrices(function: Callable) -> Callable:
@@ -49,18 +52,21 @@ def _of_matrices(function: Callable) -> Callable:
 
 def _lu(a: Float[Array, "m n"], **_: Any) -> tuple[Array, Array, Array]:
     """The factors, the rows that were exchanged, and the order of the rows after that (Golub & Van Loan, 3.4)."""
-    rows, columns = jnp.arange(a.shape[0]), jnp.arange(a.shape[1])
+    rows = jnp.arange(a.shape[0])
+    columns = jnp.arange(a.shape[1])
     count = min(a.shape)
 
-    def step(k: Array, state: tuple) -> tuple[Array, Array, Array]:
+    def step(k: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         a, pivots, order = state
         pivot = jnp.argmax(jnp.where(rows >= k, jnp.abs(a[:, k]), -1.0))
         a = a.at[k].set(a[pivot]).at[pivot].set(a[k])
         order = order.at[k].set(order[pivot]).at[pivot].set(order[k])
+        # A column of zeros has nothing to eliminate; LAPACK leaves it as it is.
         below = (rows > k) & (a[k, k] != 0)
         factors = jnp.where(below, a[:, k] / a[k, k], jnp.where(rows > k, a[:, k], 0))
         rest = a - jnp.where(below, factors, 0)[:, None] * jnp.where(columns > k, a[k], 0)
-        a = jnp.where((rows > k)[:, None] & (columns == k), factors[:, None], rest)
+        is_factor = (rows > k)[:, None] & (columns == k)
+        a = jnp.where(is_factor, factors[:, None], rest)
         return a, pivots.at[k].set(pivot), order
 
     return jax.lax.fori_loop(0, count, step, (a, jnp.zeros(count, int), rows))
@@ -108,14 +114,18 @@ def _cholesky(a: Float[Array, "n n"], **_: Any) -> list[Array]:
         return factor.at[:, k].set(column)
 
     factor = jax.lax.fori_loop(0, a.shape[0], step, jnp.zeros_like(a))
-    return [jnp.where(jnp.all(jnp.isfinite(factor)), factor, jnp.where(rows[:, None] >= rows, jnp.nan, 0))]
+    is_positive = jnp.all(jnp.isfinite(factor))
+    nothing = jnp.where(rows[:, None] >= rows, jnp.nan, 0)
+    return [jnp.where(is_positive, factor, nothing)]
 
 
 def _comes_before(x: Array, y: Array) -> tuple[Array, Array]:
     """(whether x stands before y when sorted, whether they are alike): NaN comes last, and all of them are alike."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return x < y, x == y
-    return (x < y) | (~jnp.isnan(x) & jnp.isnan(y)), (x == y) | (jnp.isnan(x) & jnp.isnan(y))
+    before = (x < y) | (~jnp.isnan(x) & jnp.isnan(y))
+    alike = (x == y) | (jnp.isnan(x) & jnp.isnan(y))
+    return before, alike
 
 
 def _ranks(keys: Sequence[Array]) -> Array:
@@ -132,7 +142,7 @@ def _ranks(keys: Sequence[Array]) -> Array:
     return jnp.sum(before, axis=-2)
 
 
-def _placed(x: Array, ranks: Array) -> Array:
+def _place_by_rank(x: Array, ranks: Array) -> Array:
     """The entries of the last axis at the places that their ranks say."""
     here = ranks[..., None, :] == jnp.arange(x.shape[-1])[:, None]
     if x.dtype == bool:
@@ -140,19 +150,23 @@ def _placed(x: Array, ranks: Array) -> Array:
     return jnp.sum(jnp.where(here, x[..., None, :], 0), axis=-1)
 
 
-def _sorted(*args: Array, dimension: int, is_stable: bool, num_keys: int) -> list[Array]:
-    moved = [jnp.moveaxis(x, dimension, -1) for x in args]
-    ranks = _ranks(moved[:num_keys])
-    return [jnp.moveaxis(_placed(x, ranks), -1, dimension) for x in moved]
+def _sort(*args: Array, dimension: int, is_stable: bool, num_keys: int) -> list[Array]:
+    """The arrays sorted along an axis by the first of them."""
+    rows = [jnp.moveaxis(x, dimension, -1) for x in args]
+    ranks = _ranks(rows[:num_keys])
+    return [jnp.moveaxis(_place_by_rank(x, ranks), -1, dimension) for x in rows]
 
 
 def _largest(x: Array, *, k: int, **params: Any) -> list[Array]:
-    if params.get("axis", x.ndim - 1) not in (-1, x.ndim - 1):
+    """The k largest entries of the last axis, and their indices."""
+    last = x.ndim - 1
+    if params.get("axis", last) not in (-1, last):
         raise NotUnderstood("the largest numbers along another axis than the last")
-    reversed_ranks = x.shape[-1] - 1 - _ranks([x[..., ::-1]])[..., ::-1]
+    # Sorted backwards, so that of numbers that are alike the first one comes first.
+    ranks = x.shape[-1] - 1 - _ranks([x[..., ::-1]])[..., ::-1]
     index = jnp.broadcast_to(jnp.arange(x.shape[-1]), x.shape)
-    return [_placed(x, reversed_ranks)[..., :k], _placed(index, reversed_ranks)[..., :k]]
+    return [_place_by_rank(x, ranks)[..., :k], _place_by_rank(index, ranks)[..., :k]]
 
 
 PROGRAMS = {"lu": _of_matrices(_lu), "triangular_solve": _of_matrices(_triangular)}
-PROGRAMS |= {"cholesky": _of_matrices(_cholesky), "sort": _sorted, "top_k": _largest}
+PROGRAMS |= {"cholesky": _of_matrices(_cholesky), "sort": _sort, "top_k": _largest}

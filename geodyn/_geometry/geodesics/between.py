@@ -461,6 +461,6 @@ def _linear_root(apply: Callable[[Array], Array], b: Array) -> Array:
     found = iterate(lambda v: apply(v) - b, b, lambda r: r, jnp.zeros((), b.dtype), MOST_PLAIN, yes)
 
     def exact(v: Array) -> tuple[Array]:
-        return (form.solved(form.factors(form.matrix(apply, v)), b),)
+        return (form.solve(form.factors(form.matrix(apply, v)), b),)
 
     return once(~found.converged, exact, found.w)[0]

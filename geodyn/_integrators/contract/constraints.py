@@ -38,7 +38,7 @@ def reactions(
     # The acceleration is affine in λ: `level` is its value without reactions, `push` its linear part.
     level, push = jax.linearize(acceleration, lam)
     form = form_of(system.couplings, 1, 0, 1, False)
-    return -form.solved(form.factors(form.matrix(push, lam)), level)
+    return -form.solve(form.factors(form.matrix(push, lam)), level)
 
 
 def normals(

@@ -261,7 +261,7 @@ class Problem(eqx.Module):
     def newton(self, factors: Array, r: Float[Array, "s m"]) -> Float[Array, "s m"]:
         """J⁻¹ r, with the factors of J."""
         if not self.splits:
-            return self.form.solved(factors, r)
+            return self.form.solve(factors, r)
         spectrum = spectrum_of(self.tableau)
         components = jax.vmap(jnp.dot)(factors, _mix(spectrum.left, r + 0j))
         return jnp.real(_mix(spectrum.right * spectrum.weights[None], components)).astype(r.dtype)

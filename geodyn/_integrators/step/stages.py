@@ -110,7 +110,7 @@ def linear_root(
         factors = form.factors(form.matrix(apply, x))
 
         def precondition(r: Float[Array, "..."]) -> Float[Array, "..."]:
-            return form.solved(factors, r)
+            return form.solve(factors, r)
 
         state = iterate(residual, precondition(b), precondition, zero, MOST_WITH_MATRIX, active)
         return (jnp.where(state.converged, state.w, jnp.nan),)

@@ -220,7 +220,7 @@ def _form(z: Float[Array, "K s n"]) -> Banded:
 
 def _solve_blocks(factors: Float[Array, "K 3 B B"], r: Float[Array, "K s n"]) -> Float[Array, "K s n"]:
     """The nodes whose image under the matrix of these factors is r."""
-    return _form(r).solved(factors, r.reshape(-1)).reshape(r.shape)
+    return _form(r).solve(factors, r.reshape(-1)).reshape(r.shape)
 
 
 @custom_jvp
