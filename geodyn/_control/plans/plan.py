@@ -125,9 +125,8 @@ class Plan(AbstractOutcome):
 def load_plan(path: File, swimmer: AbstractInvariantMetric | None = None) -> Plan:
     """Read the plan that `Plan.save` wrote.
 
-    A file holds no code: a swimmer of geodyn is built again; if it is one of your own, or holds a function of yours,
-    pass the instance. The obstacles are not in the file: `gap` is what it was, and who plans on from the plan, with
-    `guess=plan.stroke`, gives them again.
+    The swimmer is built again, or passed, as by `load_stroke`. The obstacles are not in the file: `gap` is what it was,
+    and who plans on from the plan, with `guess=plan.stroke`, gives them again.
 
     Args:
         path: the `.npz` file.
@@ -137,8 +136,7 @@ def load_plan(path: File, swimmer: AbstractInvariantMetric | None = None) -> Pla
         The Plan.
 
     Raises:
-        ValueError: if the file is not such a file, is damaged, holds a plan of another swimmer or of one that has to
-            be passed, or holds double precision while JAX works in single.
+        ValueError: as `load_stroke`, for a file that holds no plan.
 
     Example:
         >>> import tempfile

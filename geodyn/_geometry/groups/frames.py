@@ -2,7 +2,7 @@
 
 An isometry φ is known from the image (φ(o), dφ) of one point o and the vectors there. Two equations follow from that,
 without a formula for any φ. Along a motion with the constant velocity Σ ξ_a K_a, seen from the body, the derivative
-α = ∇K is constant in the carry_frame frame F:
+α = ∇K is constant in the frame F that is carried along:
 
     x' = F k,    ∇F = F α.
 

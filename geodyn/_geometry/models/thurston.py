@@ -8,6 +8,7 @@ Bull. London Math. Soc. 15 (1983) 401.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +22,7 @@ from geodyn._geometry.manifold.manifold import AbstractManifold, Domain, domain_
 from geodyn._geometry.models.charts import cosine, sine_ratio
 from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
 from geodyn._geometry.models.stumpff import stumpff
-from geodyn._geometry.models.translations import MovingNil, MovingSL2, MovingSol
+from geodyn._geometry.models.translations import AbstractMovingFrame, MovingNil, MovingSL2, MovingSol
 
 # The root of the equation of a turn is found in far fewer.
 MOST_ITERATIONS = 100
@@ -33,7 +34,21 @@ OF_POWERS = -2 * zeta(POWERS) / (2 * np.pi) ** POWERS
 COTANGENT = np.polynomial.Polynomial(np.insert(np.kron(OF_POWERS, [0, 1]), 0, 1))
 
 
-class Nil(AbstractManifold):
+class AbstractGroupGeometry(AbstractManifold):
+    """A geometry that is a group of three dimensions, whose chart may go along with a body."""
+
+    dim = 3
+    chart: AbstractMovingFrame | None
+    _moving: eqx.AbstractClassVar[type[AbstractMovingFrame]]
+
+    @checked
+    def __init__(self, chart: str = "fixed"):
+        if chart not in ("fixed", "moving"):
+            raise ValueError(f"chart must be 'fixed' or 'moving', got {chart!r}")
+        self.chart = self._moving() if chart == "moving" else None
+
+
+class Nil(AbstractGroupGeometry):
     """Nil, the geometry of the Heisenberg group: ds² = dx² + dy² + (dz + (y dx − x dy)/2)².
 
     Its geodesics are helices over circles and lines of the plane (x, y). Distances are known in closed form but for one
@@ -61,12 +76,7 @@ class Nil(AbstractManifold):
         Heisenberg groups*, Geom. Dedicata 66 (1997) 175.
     """
 
-    dim = 3
-    chart: MovingNil | None
-
-    @checked
-    def __init__(self, chart: str = "fixed"):
-        self.chart = _choose(chart, MovingNil)
+    _moving = MovingNil
 
     @checked
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
@@ -111,15 +121,13 @@ class Nil(AbstractManifold):
         return _matrix([along_x, along_y, along_z, turn])
 
 
-class Sol(AbstractManifold):
+class Sol(AbstractGroupGeometry):
     """Sol: ds² = e^{2z} dx² + e^{−2z} dy² + dz², the least symmetric of the eight geometries.
 
     `killing_fields` are ∂x, ∂y and ∂z − x ∂x + y ∂y. (Some authors have z the other way round.)
 
     Args:
-        chart: "fixed", or "moving", which goes along with a body by translations of the group, however far it travels,
-            so that no digits are lost within it. Then all that acts on the body must be invariant under them, and
-            `trajectory.coordinates()` tells where it is.
+        chart: "fixed", or "moving", which goes along with a body as that of `Nil` does.
 
     Raises:
         ValueError: for another chart.
@@ -136,12 +144,7 @@ class Sol(AbstractManifold):
         Thurston, *Three-Dimensional Geometry and Topology* (1997), section 3.8.
     """
 
-    dim = 3
-    chart: MovingSol | None
-
-    @checked
-    def __init__(self, chart: str = "fixed"):
-        self.chart = _choose(chart, MovingSol)
+    _moving = MovingSol
 
     @checked
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
@@ -157,7 +160,7 @@ class Sol(AbstractManifold):
         return _matrix([[one, zero, zero], [zero, one, zero], [-x[0], x[1], one]])
 
 
-class SL2(AbstractManifold):
+class SL2(AbstractGroupGeometry):
     """The universal cover of SL₂(R): ds² = (dx² + dy²)/y² + (dz + dx/y)², a line over each point of the half plane.
 
     The height z counts how often one has turned, so that it is no angle. Geodesics are known in closed form: they lie
@@ -166,9 +169,7 @@ class SL2(AbstractManifold):
     ∂y, ∂z, and the rotation about the line over (0, 1), (1 + x² − y²)/2 ∂x + x y ∂y + (y − 1) ∂z.
 
     Args:
-        chart: "fixed", or "moving", which goes along with a body by translations of the group, however far it travels,
-            so that no digits are lost within it. Then all that acts on the body must be invariant under them, and
-            `trajectory.coordinates()` tells where it is.
+        chart: "fixed", or "moving", which goes along with a body as that of `Nil` does.
 
     Raises:
         ValueError: for another chart.
@@ -184,12 +185,7 @@ class SL2(AbstractManifold):
         (2009) 413.
     """
 
-    dim = 3
-    chart: MovingSL2 | None
-
-    @checked
-    def __init__(self, chart: str = "fixed"):
-        self.chart = _choose(chart, MovingSL2)
+    _moving = MovingSL2
 
     @checked
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
@@ -232,12 +228,6 @@ class SL2(AbstractManifold):
         along_line = [zero, zero, one]
         turn = [(1 + x[0] ** 2 - x[1] ** 2) / 2, x[0] * x[1], x[1] - 1]
         return _matrix([shift, stretch, along_line, turn])
-
-
-def _choose(chart: str, moving: Callable[[], Any]) -> Any:
-    if chart not in ("fixed", "moving"):
-        raise ValueError(f"chart must be 'fixed' or 'moving', got {chart!r}")
-    return moving() if chart == "moving" else None
 
 
 # The eight geometries by their usual names.

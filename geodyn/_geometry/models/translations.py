@@ -24,7 +24,7 @@ class AbstractMovingFrame(AbstractAtlas):
         """The point of the identity, in the precision of x."""
 
     @abc.abstractmethod
-    def translated(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def product(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
         """The product of the elements `by` and x."""
 
     @abc.abstractmethod
@@ -51,32 +51,25 @@ class AbstractMovingFrame(AbstractAtlas):
 
     def switched(self, switch: Float[Array, " s"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
         back = self.inverse(self.identity(x) + switch)
-        moved = jax.vmap(lambda x: self.translated(back, x))(x)
+        moved = jax.vmap(lambda x: self.product(back, x))(x)
         return jnp.where(jnp.any(switch != 0), moved, x)
 
     def start_frame(self, x: Float[Array, "N n"]) -> Float[Array, " f"]:
         return self.identity(x)
 
     def moved_frame(self, frame: Float[Array, " f"], switch: Float[Array, " s"]) -> Float[Array, " f"]:
-        moved = self.translated(frame, self.identity(frame[None]) + switch)
+        moved = self.product(frame, self.identity(frame[None]) + switch)
         return jnp.where(jnp.any(switch != 0), moved, frame)
 
     def from_frame(self, frame: Float[Array, " f"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
-        return jax.vmap(lambda x: self.translated(frame, x))(x)
+        return jax.vmap(lambda x: self.product(frame, x))(x)
 
 
-class MovingNil(AbstractMovingFrame):
-    """(a, b, c)(x, y, z) = (a + x, b + y, c + z + (a y − b x)/2)."""
+class AbstractMovingOrigin(AbstractMovingFrame):
+    """Such a chart in which the coordinates of the identity are zeros."""
 
     def identity(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
         return jnp.zeros(3, x.dtype)
-
-    def translated(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
-        area = (by[0] * x[1] - by[1] * x[0]) / 2
-        return by + x + jnp.stack([jnp.zeros_like(area), jnp.zeros_like(area), area])
-
-    def inverse(self, of: Float[Array, " n"]) -> Float[Array, " n"]:
-        return -of
 
     def is_far(self, x: Float[Array, " n"]) -> Bool[Array, ""]:
         return jnp.any(jnp.abs(x) > 1)
@@ -85,25 +78,28 @@ class MovingNil(AbstractMovingFrame):
         return jnp.asarray([0.4, -0.3, 0.2], x.dtype)
 
 
-class MovingSol(AbstractMovingFrame):
+class MovingNil(AbstractMovingOrigin):
+    """(a, b, c)(x, y, z) = (a + x, b + y, c + z + (a y − b x)/2)."""
+
+    def product(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
+        area = (by[0] * x[1] - by[1] * x[0]) / 2
+        zero = jnp.zeros_like(area)
+        return by + x + jnp.stack([zero, zero, area])
+
+    def inverse(self, of: Float[Array, " n"]) -> Float[Array, " n"]:
+        return -of
+
+
+class MovingSol(AbstractMovingOrigin):
     """(a, b, c)(x, y, z) = (a + e⁻ᶜ x, b + eᶜ y, c + z)."""
 
-    def identity(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
-        return jnp.zeros(3, x.dtype)
-
-    def translated(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def product(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
         stretched = jnp.exp(by[2])
         return by + jnp.stack([x[0] / stretched, x[1] * stretched, x[2]])
 
     def inverse(self, of: Float[Array, " n"]) -> Float[Array, " n"]:
         stretched = jnp.exp(of[2])
         return -jnp.stack([of[0] * stretched, of[1] / stretched, of[2]])
-
-    def is_far(self, x: Float[Array, " n"]) -> Bool[Array, ""]:
-        return jnp.any(jnp.abs(x) > 1)
-
-    def nearby(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
-        return jnp.asarray([0.4, -0.3, 0.2], x.dtype)
 
 
 class MovingSL2(AbstractMovingFrame):
@@ -113,7 +109,7 @@ class MovingSL2(AbstractMovingFrame):
     def identity(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
         return jnp.asarray([0.0, 1.0, 0.0], x.dtype)
 
-    def translated(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def product(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
         return jnp.stack([by[0] + by[1] * x[0], by[1] * x[1], by[2] + x[2]])
 
     def inverse(self, of: Float[Array, " n"]) -> Float[Array, " n"]:

@@ -43,9 +43,9 @@ class Capsules(AbstractFrictionalContact):
         tolerance: a relative error of the distances that is good enough, for such metrics.
 
     Raises:
-        ValueError: for segments that are no pairs of different points, or name points that do not exist; for radii that
-            are not positive, a restitution outside [0, 1] and a friction below 0; and for pairs that are none, name
-            segments that do not exist, or have a point in common.
+        ValueError: for segments that are no pairs of different points, name points that do not exist, or stand there
+            twice; for radii that are not positive, a restitution outside [0, 1] and a friction below 0; and for pairs
+            that are none, name segments that do not exist, have a point in common, or stand there twice.
 
     Example:
         A rod falls across one that lies still: crossed in the middle, equal ones exchange their velocities.

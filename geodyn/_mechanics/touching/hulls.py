@@ -65,9 +65,9 @@ class Hulls(AbstractFrictionalContact):
             common.
 
     Raises:
-        ValueError: for bodies that are no tuples of different points, have fewer than n + 1, or name points that do not
-            exist; for a restitution outside [0, 1] and a friction below 0; for pairs that are none, name bodies that do
-            not exist, or have a point in common; and in other spaces.
+        ValueError: for bodies that are no tuples of different points, have fewer than n + 1, name points that do not
+            exist, or stand there twice; for a restitution outside [0, 1] and a friction below 0; for pairs that are
+            none, name bodies that do not exist, have a point in common, or stand there twice; and in other spaces.
 
     Example:
         A triangle flies at 1 with a vertex ahead and strikes the side of another in its middle: they exchange their
