@@ -90,20 +90,10 @@ def variations(
 ) -> tuple[Float[Array, " v"], Float[Array, "v n"], Float[Array, "n n"]]:
     """The values (f, c, h) of a problem at x, their jacobian with respect to the numbers in x, and the Hessian of
     `weights @ (f, c, h)`: the `Derivatives` that `minimise` takes."""
-    flat, unravel = ravel_pytree(x)
-
-    def bounds_at(state: Float[Array, " s"]) -> tuple[Float[Array, " b"], Float[Array, "b s"]]:
-        return problem.gaps(state), jax.jacfwd(problem.gaps)(state)
-
     # Gaps are affine in the states and `late` is linear in the coefficients, so that they do not add to the Hessian.
     states, basis = _states(problem, x)
-
-    def late_at(flat: Float[Array, " n"]) -> Float[Array, " l"]:
-        return problem.late(unravel(flat))
-
-    late = late_at(flat)
-    dlate = jax.jacfwd(late_at)(flat)
-    gaps, dgaps = jax.vmap(bounds_at)(states)
+    late, dlate = _late(problem, x)
+    gaps, dgaps = _bounds(problem, states, basis)
 
     nodes = _at_nodes(problem, states)
     change = _pull(nodes.slopes, basis)
@@ -114,7 +104,7 @@ def variations(
     modes = problem.modes(x)
     unbalanced = nodes.values[:, 1 + k :]
     balance = jnp.ravel(modes @ unbalanced)
-    dbalance = jnp.tensordot(modes, change[:, 1 + k :], 1).reshape(balance.size, flat.size)
+    dbalance = jnp.tensordot(modes, change[:, 1 + k :], 1).reshape(balance.size, basis.shape[2])
     poses = _of_poses(problem, x, xi, change[:, 1 : 1 + k], weights, late.size + balance.size + gaps.size)
     before = 1 + poses.miss.size + late.size
     of_balance = weights[before : before + balance.size].reshape(modes.shape[0], unbalanced.shape[1])
@@ -123,10 +113,33 @@ def variations(
 
     cost = (shares @ powers)[None]
     dcost = (shares @ change[:, 0])[None]
-    values = jnp.concatenate([cost, poses.miss, late, balance, gaps.ravel(), poses.gaps])
-    of_gaps = _pull(dgaps, basis).reshape(gaps.size, flat.size)
-    jacobian = jnp.concatenate([dcost, poses.dmiss, dlate, dbalance, of_gaps, poses.dgaps])
-    return values, jacobian, _sum_of_products(basis, _pull(bent, basis)) + poses.hessian
+    values = jnp.concatenate([cost, poses.miss, late, balance, gaps, poses.gaps])
+    jacobian = jnp.concatenate([dcost, poses.dmiss, dlate, dbalance, dgaps, poses.dgaps])
+    hessian = _sum_of_products(basis, _pull(bent, basis)) + poses.hessian
+    return values, jacobian, hessian
+
+
+def _late(problem: StrokeProblem, x: PyTree) -> tuple[Float[Array, " l"], Float[Array, "l n"]]:
+    """What the unknowns have to fulfil besides, and its jacobian."""
+    flat, unravel = ravel_pytree(x)
+
+    def late_at(flat: Float[Array, " n"]) -> Float[Array, " l"]:
+        return problem.late(unravel(flat))
+
+    return late_at(flat), jax.jacfwd(late_at)(flat)
+
+
+def _bounds(
+    problem: StrokeProblem, states: Float[Array, "Q s"], basis: Float[Array, "Q s n"]
+) -> tuple[Float[Array, " b"], Float[Array, "b n"]]:
+    """The gaps between the states at all nodes and the bounds, and their jacobian by the unknowns."""
+
+    def at(state: Float[Array, " s"]) -> tuple[Float[Array, " a"], Float[Array, "a s"]]:
+        return problem.gaps(state), jax.jacfwd(problem.gaps)(state)
+
+    gaps, by_state = jax.vmap(at)(states)
+    dgaps = _pull(by_state, basis)
+    return gaps.ravel(), dgaps.reshape(gaps.size, basis.shape[2])
 
 
 @for_one_run

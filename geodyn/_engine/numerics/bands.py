@@ -49,40 +49,57 @@ class Banded(NamedTuple):
 
     def gather(self, x: Float[Array, "... m"]) -> Float[Array, "K B"]:
         """The array block by block, padded with zeros where a block is not full."""
-        x = x.reshape(-1, self.size)
-        x = jnp.concatenate([x, jnp.zeros((x.shape[0], 1), x.dtype)], axis=1)
-        return jnp.swapaxes(x[:, self.blocks], 0, 1).reshape(len(self.blocks), -1)
+        rows = x.reshape(-1, self.size)
+        # A block that is not full names the column after the last one, which is zero.
+        nothing = jnp.zeros((rows.shape[0], 1), x.dtype)
+        padded = jnp.concatenate([rows, nothing], axis=1)
+        by_block = jnp.swapaxes(padded[:, self.blocks], 0, 1)
+        return by_block.reshape(len(self.blocks), -1)
 
     def spread(self, y: Float[Array, "K B"], shape: Sequence[int]) -> Float[Array, "... m"]:
         """The array of this shape with the blocks y, the inverse of `gather`."""
         count, width = self.blocks.shape
+        # Where each column stands among the blocks; what pads them comes last.
         places = np.argsort(self.blocks, axis=None, kind="stable")[: self.size]
-        return jnp.swapaxes(y.reshape(count, -1, width), 0, 1).reshape(-1, count * width)[:, places].reshape(shape)
+        by_block = y.reshape(count, -1, width)
+        rows = jnp.swapaxes(by_block, 0, 1).reshape(-1, count * width)
+        return rows[:, places].reshape(shape)
 
     def matrix(self, push: Callable, near: Array) -> Float[Array, "K 3 B B"]:
         """The matrix of a function `push`, linear in arrays of the shape of `near`."""
-        count, width = len(self.blocks), self.blocks.shape[1] * near.size // self.size
+        count = len(self.blocks)
+        width = self.blocks.shape[1] * near.size // self.size
         block = np.arange(count)[:, None]
+        # Blocks of one colour are three apart, so that their images do not overlap.
         colours = jnp.asarray(block % 3 == np.arange(3), near.dtype)
 
         def image(unit: Float[Array, " _"]) -> Array:
-            return self.gather(push(self.spread(colours @ unit.reshape(3, width), near.shape)))
+            """The image of the same unit vector in all blocks of a colour."""
+            in_blocks = colours @ unit.reshape(3, width)
+            return self.gather(push(self.spread(in_blocks, near.shape)))
 
         images = columns(image, 3 * width, near).reshape(3, width, count, width)
-        return jnp.swapaxes(images[(block + np.arange(-1, 2)) % 3, :, block], 2, 3)
+        neighbours = block + np.arange(-1, 2)
+        of_rows = images[neighbours % 3, :, block]
+        return jnp.swapaxes(of_rows, 2, 3)
 
     def factors(self, matrix: Float[Array, "K 3 B B"]) -> Float[Array, "K 3 B B"]:
         """The factors that `solve` takes: D⁻¹, D⁻¹L and D⁻¹U, where D are the diagonal blocks after elimination."""
-        missing = np.tile(self.blocks == self.size, matrix.shape[-1] // self.blocks.shape[1])
-        eye = jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
+        width = matrix.shape[-1]
+        missing = np.tile(self.blocks == self.size, width // self.blocks.shape[1])
+        eye = jnp.eye(width, dtype=matrix.dtype)
 
         def eliminate(before: Float[Array, "B B"], row: tuple[Array, Array]) -> tuple[Array, Array]:
             (left, middle, right), missing = row
-            inverted = jnp.linalg.inv(middle + missing[:, None] * eye - left @ before)
+            # A column that pads the block has a one on its diagonal.
+            diagonal = middle + missing[:, None] * eye - left @ before
+            inverted = jnp.linalg.inv(diagonal)
             factors = jnp.stack([inverted, inverted @ left, inverted @ right])
             return factors[2], factors
 
-        return jax.lax.scan(eliminate, jnp.zeros_like(eye), (matrix, jnp.asarray(missing, matrix.dtype)))[1]
+        rows = (matrix, jnp.asarray(missing, matrix.dtype))
+        _, factors = jax.lax.scan(eliminate, jnp.zeros_like(eye), rows)
+        return factors
 
     def solve(self, factors: Float[Array, "K 3 B B"], r: Float[Array, "... m"]) -> Float[Array, "... m"]:
         """x with matrix x = r."""
@@ -92,8 +109,8 @@ class Banded(NamedTuple):
             x = r - factor @ x
             return x, x
 
-        y = jax.vmap(jnp.dot)(factors[:, 0], self.gather(r))
-        zero = jnp.zeros_like(y[0])
-        y = jax.lax.scan(substitute, zero, (factors[:, 1], y))[1]
-        x = jax.lax.scan(substitute, zero, (factors[:, 2], y), reverse=True)[1]
+        scaled = jax.vmap(jnp.dot)(factors[:, 0], self.gather(r))
+        zero = jnp.zeros_like(scaled[0])
+        _, y = jax.lax.scan(substitute, zero, (factors[:, 1], scaled))
+        _, x = jax.lax.scan(substitute, zero, (factors[:, 2], y), reverse=True)
         return self.spread(x, r.shape)

@@ -19,22 +19,36 @@ LARGEST_BATCH_SIZE = 2**15
 
 def solve(a: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
     """x with a x = b, for symmetric or general a: elimination for n ≤ 16, LAPACK beyond."""
-    if a.shape[0] == 1:
+    n = a.shape[0]
+    if n == 1:
         return b / a[0]
-    if a.shape[0] <= 4:
+    if n <= 4:
         cofactors = adjugate(a)
-        return cofactors @ b / jnp.dot(a[0], cofactors[:, 0])
-    return inverse(a) @ b if a.shape[0] <= LARGEST_ELIMINATION else jnp.linalg.solve(a, b)
+        of_b = cofactors @ b
+        determinant = jnp.dot(a[0], cofactors[:, 0])
+        return of_b / determinant
+    if n <= LARGEST_ELIMINATION:
+        return inverse(a) @ b
+    return jnp.linalg.solve(a, b)
 
 
 def adjugate(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """Adjugate of a matrix with n ≤ 4, so that a⁻¹ = adjugate / det (Cramer)."""
     n = a.shape[0]
-    if n == 3:  # The same in few operations: the cross products of the rows, all at once.
-        (b1, b2), (c1, c2) = [_turned_twice(rows.T) for rows in _turned_twice(a)]
-        return b1 * c2 - b2 * c1
-    rows = [[(-1) ** (i + j) * _minor(a, j, i, n) for j in range(n)] for i in range(n)]
+    if n == 3:
+        return _adjugate_of_three(a)
+    rows = []
+    for i in range(n):
+        rows.append([(-1) ** (i + j) * _minor(a, j, i) for j in range(n)])
     return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def _adjugate_of_three(a: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
+    """The same in few operations: the cross products of the rows, all at once."""
+    second, third = _cyclic_shifts(a)
+    b1, b2 = _cyclic_shifts(second.T)
+    c1, c2 = _cyclic_shifts(third.T)
+    return b1 * c2 - b2 * c1
 
 
 def small_inverse(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
@@ -45,37 +59,56 @@ def small_inverse(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
     return cofactors / jnp.sum(a[0] * cofactors[:, 0])
 
 
-def _turned_twice(rows: Float[Array, "3 _"]) -> tuple[Array, Array]:
+def _cyclic_shifts(rows: Float[Array, "3 _"]) -> tuple[Array, Array]:
     """The rows moved up cyclically by one, and by two."""
-    once = jnp.concatenate([rows[1:], rows[:1]])
-    return once, jnp.concatenate([once[1:], once[:1]])
+    by_one = jnp.concatenate([rows[1:], rows[:1]])
+    by_two = jnp.concatenate([by_one[1:], by_one[:1]])
+    return by_one, by_two
 
 
-def _minor(a: Float[Array, "n n"], row: int, column: int, n: int) -> Array:
-    keep_row = [i for i in range(n) if i != row]
-    keep_column = [j for j in range(n) if j != column]
-    return _det([[a[i, j] for j in keep_column] for i in keep_row])
+def _minor(a: Float[Array, "n n"], row: int, column: int) -> Array:
+    """The determinant without one row and one column."""
+    indices = range(a.shape[0])
+    rows = [i for i in indices if i != row]
+    columns = [j for j in indices if j != column]
+    return _determinant([[a[i, j] for j in columns] for i in rows])
 
 
-def _det(m: list[list[Array]]) -> Array:
-    if len(m) == 1:
-        return m[0][0]
-    if len(m) == 2:
-        return m[0][0] * m[1][1] - m[0][1] * m[1][0]
-    minors = [[row[:j] + row[j + 1 :] for row in m[1:]] for j in range(len(m))]
-    return sum((-1) ** j * m[0][j] * _det(minors[j]) for j in range(len(m)))
+def _determinant(rows: list[list[Array]]) -> Array:
+    """By expansion along the first row (Laplace)."""
+    first, *rest = rows
+    if not rest:
+        return first[0]
+    if len(rest) == 1:
+        (second,) = rest
+        return first[0] * second[1] - first[1] * second[0]
+    total = 0
+    for j, entry in enumerate(first):
+        minor = [row[:j] + row[j + 1 :] for row in rest]
+        total = total + (-1) ** j * entry * _determinant(minor)
+    return jnp.asarray(total)
 
 
 def cholesky(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """The lower triangular L with L Lᵀ = a, for a small positive definite matrix, written out entry by entry."""
-    n, rows = a.shape[0], []
+    n = a.shape[0]
+    zero = jnp.zeros((), a.dtype)
+    rows: list[list[Array]] = []
     for i in range(n):
-        row = []
-        for j in range(i + 1):
-            rest = a[i, j] - sum((x * y for x, y in zip(row, rows[j] if j < i else row)), jnp.zeros((), a.dtype))
-            row.append(jnp.sqrt(rest) if i == j else rest / rows[j][j])
+        row: list[Array] = []
+        for j in range(i):
+            rest = a[i, j] - _product(row, rows[j], zero)
+            row.append(rest / rows[j][j])
+        rest = a[i, i] - _product(row, row, zero)
+        row.append(jnp.sqrt(rest))
         rows.append(row)
-    return jnp.stack([jnp.stack([*row, *[jnp.zeros((), a.dtype)] * (n - len(row))]) for row in rows])
+    full = [jnp.stack(row + [zero] * (n - len(row))) for row in rows]
+    return jnp.stack(full)
+
+
+def _product(x: list[Array], y: list[Array], zero: Array) -> Array:
+    """The scalar product of two rows of numbers, as far as both of them go."""
+    return sum((a * b for a, b in zip(x, y, strict=False)), zero)
 
 
 def columns(push: Callable, size: int, near: Array) -> Float[Array, "m ..."]:
@@ -103,7 +136,8 @@ def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:
 
     def eliminate(k: Int[Array, ""], state: tuple[Array, Array]) -> tuple[Array, Array]:
         a, order = state
-        here, column = index == k, a[:, k]
+        here = index == k
+        column = a[:, k]
         pivot = index == jnp.argmax(jnp.where(index >= k, jnp.abs(column), -1.0))
 
         def at_pivot(x: Array) -> Array:
@@ -113,7 +147,8 @@ def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:
         row = jnp.where(here, 1, at_pivot(a)) / at_pivot(column)
         order = jnp.where(here, at_pivot(order), jnp.where(pivot, order[k], order))
         rest = jnp.where(here[None], 0, jnp.where(pivot[:, None], a[k][None], a))
-        rest = rest - jnp.where(pivot, column[k], column)[:, None] * row[None]
+        factors = jnp.where(pivot, column[k], column)
+        rest = rest - factors[:, None] * row[None]
         return jnp.where(here[:, None], row[None], rest), order
 
     a, order = jax.lax.fori_loop(0, n, eliminate, (a, index))

@@ -399,21 +399,21 @@ def _first_extreme(greater: Primitive) -> Callable:
         best_is_number = block.apply(lax.eq_p, BOOL, best, best)
         return block.apply(lax.and_p, BOOL, block.apply(lax.or_p, BOOL, better, is_nan), best_is_number)
 
-    def place_in(block: Block, row: np.ndarray, dtype: np.dtype) -> Operand:
-        numbers: list[Operand] = list(row)
-        best = numbers[0]
+    def place_in(block: Block, row: Sequence[Operand], dtype: np.dtype) -> Operand:
+        best = row[0]
         at: Operand = np.zeros((), dtype)[()]
-        for k, new in enumerate(numbers[1:], 1):
+        for k, new in enumerate(row[1:], 1):
             better = is_better(block, new, best)
             best = block.graph.select(better, best, new)
-            at = block.graph.select(better, at, np.asarray(k, dtype)[()])
+            here: Operand = np.asarray(k, dtype)[()]
+            at = block.graph.select(better, at, here)
         return at
 
     def rule(block: Block, equation: Operation, x: RealArray) -> list[RealArray]:
         (axis,) = equation.params["axes"]
         form = kind(equation.outvars[0].aval)
         rows = np.moveaxis(block.cells(x), axis, -1)
-        return [fill(form.shape, [place_in(block, rows[i], form.dtype) for i in np.ndindex(*form.shape)])]
+        return [fill(form.shape, [place_in(block, list(rows[i]), form.dtype) for i in np.ndindex(*form.shape)])]
 
     return rule
 

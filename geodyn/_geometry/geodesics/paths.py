@@ -96,7 +96,7 @@ def _means(x: Float[Array, "k q ..."]) -> Float[Array, "k ..."]:
 def total(h: Float[Array, " k"], x: Float[Array, "k q ..."]) -> Float[Array, "..."]:
     """The integral of x over the path."""
     means = _means(x)
-    return jnp.sum(h.reshape(-1, *[1] * (means.ndim - 1)) * means, axis=0)
+    return jnp.sum(_for_each_first(h, means) * means, axis=0)
 
 
 def joints(
@@ -127,7 +127,7 @@ def piece(metric: Metric, start: Float[Array, " n"], h: Scalar, u: Float[Array, 
     rule = gauss(len(u))
     weights = jnp.asarray(rule.weights, u.dtype)[:, None]
     points = start[None] + h * combine(rule.matrix, u)
-    energies, forces, g = jax.vmap(lambda x, u: _at_node(metric, x, u))(points, u)
+    energies, forces, g = jax.vmap(partial(_at_node, metric))(points, u)
     momenta = jnp.sum(g * u[:, None, :], axis=2)
     # A smooth path has next to nothing in the last modes: what is there tells the error.
     last = combine(_last_modes(len(u)), u)
@@ -161,12 +161,18 @@ def _at_node(
 def pieces_of(metric: Metric, x: Float[Array, " n"], h: Float[Array, " k"], u: Float[Array, "k q n"]) -> Pieces:
     """The `Pieces` of all pieces of the path from x."""
     starts, _ = joints(x, h, u)
-    return jax.vmap(lambda start, h, u: piece(metric, start, h, u))(starts, h, u)
+    return jax.vmap(partial(piece, metric))(starts, h, u)
+
+
+def _for_each_first(values: Array, like: Array) -> Array:
+    """The values [k] with as many axes as an array [k, …] has."""
+    return values.reshape(-1, *[1] * (like.ndim - 1))
 
 
 def choose(here: Bool[Array, " k"], x: Float[Array, "k ..."]) -> Float[Array, "..."]:
     """The one of x[k] for which here[k] is true. It is a mask, since under `vmap` an index becomes a gather."""
-    return jnp.sum(jnp.where(here.reshape(-1, *[1] * (x.ndim - 1)), x, 0), axis=0)
+    chosen = jnp.where(_for_each_first(here, x), x, 0)
+    return jnp.sum(chosen, axis=0)
 
 
 def on_pieces(function: Callable[[Int[Array, ""]], PyTree], size: int, pieces: Int[Array, ""]) -> PyTree:
@@ -180,12 +186,13 @@ def on_pieces(function: Callable[[Int[Array, ""]], PyTree], size: int, pieces: I
     def put(k: Int[Array, ""], known: PyTree) -> PyTree:
         """What is known, with the k-th few pieces."""
 
-        def here(a: Array) -> Bool[Array, "..."]:
+        def put_one(old: Array, new: Array) -> Array:
             # A mask, since under `vmap` an index becomes a scatter.
-            return (jnp.arange(len(a)) == k).reshape(-1, *[1] * (a.ndim - 1))
+            here = jnp.arange(len(old)) == k
+            return jnp.where(_for_each_first(here, old), new[None], old)
 
         found = every(width * k + jnp.arange(width))
-        return jax.tree.map(lambda a, new: jnp.where(here(a), new[None], a), known, found)
+        return jax.tree.map(put_one, known, found)
 
     first, nothing = batched_as(pieces, (jnp.zeros_like(pieces), nothing))
     done = jax.lax.fori_loop(first, (pieces + width - 1) // width, put, nothing)
@@ -197,11 +204,8 @@ def action(metric: Metric, x: Float[Array, " n"], h: Float[Array, " k"], u: Floa
     starts, _ = joints(x, h, u)
     ways = h[:, None, None] * _along(gauss(u.shape[1]).matrix, u)
     points = starts[:, None] + ways
-
-    def energy(x: Float[Array, " n"], u: Float[Array, " n"]) -> Scalar:
-        return energy_at(metric, x, u)
-
-    return total(h, jax.vmap(jax.vmap(energy))(points, u))
+    energy = jax.vmap(jax.vmap(partial(energy_at, metric)))
+    return total(h, energy(points, u))
 
 
 def _slope(at: Pieces) -> Float[Array, "k q n"]:

@@ -25,10 +25,11 @@ def nearest(gap: Float[Array, " g"], count: int) -> Neighbours:
         return jnp.where(fits, middle, low), jnp.where(fits, high, middle)
 
     # Bisection by comparing and counting, since sorting takes twenty times longer.
-    bounds = jnp.min(gap), jnp.max(gap)
-    bound = jax.lax.fori_loop(0, BISECTIONS, halve, bounds)[0]
-    near = jnp.nonzero(gap < bound, size=count, fill_value=gap.size)[0]
-    return Neighbours(jnp.where(near < gap.size, near, jnp.argmax(gap)), jnp.maximum(bound, 0))
+    limits = (jnp.min(gap), jnp.max(gap))
+    bound, _ = jax.lax.fori_loop(0, BISECTIONS, halve, limits)
+    (near,) = jnp.nonzero(gap < bound, size=count, fill_value=gap.size)
+    which = jnp.where(near < gap.size, near, jnp.argmax(gap))
+    return Neighbours(which, jnp.maximum(bound, 0))
 
 
 def most_urgent(urgent: Float[Array, " g"] | Bool[Array, " g"], count: int = MOST_AT_ONCE) -> Int[Array, " K"]:
@@ -66,7 +67,8 @@ def gap_state(
 
     gap, (rate, change) = jax.vmap(along, out_axes=(None, 0))(dts, dqs)
     size = jnp.maximum(jnp.abs(gap), jnp.abs(change))
-    return GapState(gap, rate, jnp.where(jnp.isfinite(change), size, jnp.where(gap > 0, gap, jnp.inf)))
+    unknown = jnp.where(gap > 0, gap, jnp.inf)
+    return GapState(gap, rate, jnp.where(jnp.isfinite(change), size, unknown))
 
 
 class Expansion(NamedTuple):

@@ -135,8 +135,8 @@ class Moreau(AbstractStepper):
         struck, hits, found = touch.strikes(touch.held(p + h / 2 * applied))
 
         # The second half of the forces, as if no contact pushed.
-        turn = touch.turned(touch.rates_at, struck)
-        bend = touch.turned(touch.bond_rates_at, struck)
+        turn = touch.turn(touch.rates_at, struck)
+        bend = touch.turn(touch.bond_rates_at, struck)
         free, also_near = fixed_point(lambda x: touch.held(struck + h / 2 * force(x), bend), struck)
 
         # The impulses of contacts that touch at the end.
@@ -146,19 +146,18 @@ class Moreau(AbstractStepper):
         lifted = q + pressed.lift @ at.raised[:, 0]
         end = touch.apart(lifted + h / 2 * system.velocity(middle, q, after))
 
-        # The multipliers are the mean forces over the step: what changed the momentum and no other force explains.
+        # The multipliers are the mean forces over the step.
         impulses = hits + pressed.impulses
-        mean = (applied + force(free)) / 2 + jnp.einsum("ki,kin->n", impulses, at.rows) / h
-        bonds = at.bonds.inverse @ (at.bonds.raised @ ((after - p) / h - mean))
+        bonds = touch.bond_forces(after - p, (applied + force(free)) / 2, impulses)
         end, after = system.contacts.without_idle(end, after)
         is_watched_as = jnp.arange(self._gaps(system, t, q))[:, None] == which[None, :]
         forces = (is_watched_as.astype(q.dtype) @ impulses / h).reshape(-1)
 
         # The step failed if a contact that was not watched has closed.
-        others = jnp.where(jnp.any(is_watched_as, axis=1), jnp.inf, system.contacts.gap(t + h, end))
-        # A gap that jumps below zero is lifted in the next step, if the list of watched contacts had room to spare.
-        room = jnp.max(touch.gap) > h * jnp.max(jnp.abs(touch.rates(p))) if system.contacts.jumping else False
-        converged = near & also_near & found & pressed.found & ((jnp.min(others) >= 0) | room)
+        is_watched = jnp.any(is_watched_as, axis=1)
+        others = jnp.where(is_watched, jnp.inf, system.contacts.gap(t + h, end))
+        all_seen = (jnp.min(others) >= 0) | touch.has_room(p)
+        converged = near & also_near & found & pressed.found & all_seen
         return Advanced(end, after, jnp.concatenate([bonds, forces]), converged, 1)
 
 
@@ -232,7 +231,7 @@ class Touch(eqx.Module):
         """The rates of the gaps and the slips in the middle of the step, for the momentum p."""
         return self.rates_at(self.t, self.q, p)
 
-    def turned(self, rates_at: Callable[..., Float[Array, "..."]], p: Float[Array, " n"]) -> Float[Array, "..."]:
+    def turn(self, rates_at: Callable[..., Float[Array, "..."]], p: Float[Array, " n"]) -> Float[Array, "..."]:
         """The change of rates over half a step because the configuration changes, at constant momentum p."""
         along = (jnp.ones_like(self.t), self.system.velocity(self.t, self.q, p))
         return self.h / 2 * jax.jvp(lambda t, q: rates_at(t, q, p), (self.t, self.q), along)[1]
@@ -248,6 +247,23 @@ class Touch(eqx.Module):
         if not rate.size:
             return p
         return p - rate @ self.at.bonds.inverse @ self.at.bonds.pushes
+
+    def bond_forces(
+        self, change: Float[Array, " n"], force: Float[Array, " n"], impulses: Float[Array, "K d"]
+    ) -> Float[Array, " c"]:
+        """The mean forces of the constraints: what changed the momentum in the step, and neither the mean of the other
+        forces nor the impulses of the contacts explain."""
+        of_contacts = jnp.einsum("ki,kin->n", impulses, self.at.rows) / self.h
+        rest = change / self.h - (force + of_contacts)
+        return self.at.bonds.inverse @ (self.at.bonds.raised @ rest)
+
+    def has_room(self, p: Float[Array, " n"]) -> Bool[Array, ""] | bool:
+        """Whether a contact that is not watched may close: a gap that jumps below zero is lifted in the next step, if
+        the list of watched contacts has room to spare, so that the last of them cannot close in this one."""
+        if not self.system.contacts.jumping:
+            return False
+        farthest = jnp.max(self.gap)
+        return farthest > self.h * jnp.max(jnp.abs(self.rates(p)))
 
     def strikes(self, p: Float[Array, " n"]) -> Strikes:
         """The strikes at contacts that would close in the step and approach faster than the forces could make them in
@@ -266,10 +282,13 @@ class Touch(eqx.Module):
             rate = before[:, 0]
             closing = (gap + h / 2 * (rate - h / 2 * pressing) < 0) & (rate < -slow)
 
-            def nothing() -> tuple[Float[Array, "K d"], Bool[Array, ""]]:
-                return (jnp.zeros_like(before), jnp.ones((), bool))
+            def strike() -> tuple[Float[Array, "K d"], Bool[Array, ""]]:
+                return impact(self.at, before, restitution, closing)
 
-            z, ok = jax.lax.cond(jnp.any(closing), lambda: impact(self.at, before, restitution, closing), nothing)
+            def nothing() -> tuple[Float[Array, "K d"], Bool[Array, ""]]:
+                return jnp.zeros_like(before), jnp.ones((), bool)
+
+            z, ok = jax.lax.cond(jnp.any(closing), strike, nothing)
             return Strikes(done.p + self.push(z), done.impulses + z, done.found & ok), None
 
         none = jnp.zeros_like(self.at.pushes[:, :, 0])
@@ -304,10 +323,13 @@ class Touch(eqx.Module):
 
         def solve(returns: Scalar) -> Attempt:
             """With `returns` = 0 contacts come to rest at the end; with 1 they are where they were at the start."""
+            # A contact that returns to where it was may stay as far below zero. From the rest it is lifted, but for
+            # what it leaves by itself.
             back = jnp.clip(straight, returns * h / 2 * returning, 0)
-            lift, _ = complementarity(matrix[:, 0, :, 0], straight - back + h / 2 * leaving, all_of_them)
+            rest = straight - back
+            lift, _ = complementarity(matrix[:, 0, :, 0], rest + h / 2 * leaving, all_of_them)
             moved = matrix[:, :, :, 0] @ lift
-            room = jnp.maximum(straight - back + moved[:, 0], 0) + back
+            room = jnp.maximum(rest + moved[:, 0], 0) + back
             slip = (1 - returns) * turn + returns * (early + 2 / h * moved)
             ahead = late + jnp.where(is_normal, turn + 2 / h * room[:, None], slip)
             z, found = cone_complementarity(matrix, ahead, self.at.friction, all_of_them, guess)
@@ -325,9 +347,12 @@ class Touch(eqx.Module):
         lost = jnp.sum(hits * (now - jnp.einsum("kilj,lj->ki", matrix, hits) / 2))
         begin = (jnp.ones((), bool), Attempt(guess, guess[:, 0], lost, jnp.ones((), bool)))
         begin = batched_as(straight, begin)
-        z, lift, work, found = jax.lax.scan(again, begin, jnp.arange(2, dtype=h.dtype))[1]
-        part = part_without_gain(matrix, z[1], z[0], (early + late) / 2, work[::-1])
-        return Pressed(z[1] + part * (z[0] - z[1]), lift[1] + part * (lift[0] - lift[1]), jnp.all(found))
+        _, attempts = jax.lax.scan(again, begin, jnp.arange(2, dtype=h.dtype))
+        wanted, safe = attempts.impulses
+        lift, safe_lift = attempts.lift
+        part = part_without_gain(matrix, safe, wanted, (early + late) / 2, attempts.work[::-1])
+        impulses = safe + part * (wanted - safe)
+        return Pressed(impulses, safe_lift + part * (lift - safe_lift), jnp.all(attempts.found))
 
     def apart(self, q: Float[Array, " n"]) -> Float[Array, " n"]:
         """The configuration at the end of the step, corrected so that the constraints hold and no gap is below zero."""

@@ -107,13 +107,14 @@ def added_mass(
     count = poses.shape[0]
     alone = jax.vmap(_alone)(*boundaries)
     n = alone.layers.shape[1]
+    unknowns = count * n
     layers, defects = _layers_on_others(boundaries, poses)
     own = jnp.eye(count, dtype=poses.dtype)[:, None, :, None]
     layers = layers + own * alone.layers[:, :, None]
     defects = defects + jnp.diag(jnp.max(jnp.abs(alone.defects), axis=1))
-    inner = (own * alone.inner[:, :, None]).reshape(count * n, count * 3)
+    inner = (own * alone.inner[:, :, None]).reshape(unknowns, count * 3)
     # The density whose layer outside is that of the motion, by an integral equation of the second kind.
-    matrix = layers.reshape(count * n, count * n) + jnp.eye(count * n, dtype=poses.dtype) / 2
+    matrix = layers.reshape(unknowns, unknowns) + jnp.eye(unknowns, dtype=poses.dtype) / 2
     outer = jnp.linalg.solve(matrix, inner) - inner
     mass = jnp.einsum("ita,itb->iab", alone.fluxes, outer.reshape(count, n, 3 * count))
     return mass.reshape(count, 3, count, 3), jax.lax.stop_gradient(defects)
@@ -146,11 +147,12 @@ def _differentiation(nodes: int) -> Float[np.ndarray, "nodes nodes"]:
 
 
 def _alone(points: Float[Array, "M 2"], slopes: Float[Array, "M 2"], bends: Float[Array, "M 2"]) -> Alone:
+    """What belongs to one body: every `FINER`-th of the points is a node."""
     total = points.shape[0]
     nodes = total // FINER
     interpolation = jnp.asarray(_interpolation(nodes, total), points.dtype)
     at = points[::FINER]
-    along = slopes[::FINER]
+    tangent = slopes[::FINER]
     away = points[None] - at[:, None]
     itself = jnp.asarray(np.arange(total)[None] == FINER * np.arange(nodes)[:, None])
     squared = jnp.where(itself, 1.0, jnp.sum(away**2, axis=2))
@@ -160,7 +162,7 @@ def _alone(points: Float[Array, "M 2"], slopes: Float[Array, "M 2"], bends: Floa
     radial = jnp.where(itself, 0.0, jnp.sum(away * slopes[None], axis=2) / squared) / total
     layer = turning @ interpolation
     # The flux through the boundary at unit velocities is the normal, and at a unit turn its moment.
-    normal = jnp.stack([along[:, 1], -along[:, 0]], axis=1)
+    normal = jnp.stack([tangent[:, 1], -tangent[:, 0]], axis=1)
     moment = _cross(at, normal)
     flux = jnp.concatenate([normal, moment[:, None]], axis=1) * (2 * np.pi / nodes)
     # For a unit turn: the density whose layer is the conjugate of h, and then h.
@@ -188,10 +190,11 @@ def _layers_on_others(
     nodes_of = points[:, ::FINER_ON_OTHERS]
 
     def on(i: Int[Array, ""]) -> tuple[Array, Array]:
-        other = jnp.arange(points.shape[0]) != i
+        """The parts that act on body i."""
+        is_other = (jnp.arange(points.shape[0]) != i)[None, :, None]
         away = points[None] - nodes_of[i][:, None, None]
-        squared = jnp.where(other[None, :, None], jnp.sum(away**2, axis=3), 1.0)
-        kernel = jnp.where(other[None, :, None], _cross(away, slopes[None]), 0.0) / squared / total
+        squared = jnp.where(is_other, jnp.sum(away**2, axis=3), 1.0)
+        kernel = jnp.where(is_other, _cross(away, slopes[None]), 0.0) / squared / total
         of_one = jax.lax.stop_gradient(jnp.sum(kernel, axis=2))
         defect = jnp.max(jnp.abs(of_one), axis=0)
         return kernel @ interpolation, defect
@@ -215,8 +218,10 @@ def _sides_that_cross(one: Float[Array, "n 2"], other: Float[Array, "k 2"]) -> B
     away = other[None] - one[:, None]
     theirs = _cross(sides[:, None], away)
     ours = _cross(their_sides[None], away)
-    # Their corners are on both sides of ours, and ours on both of theirs.
-    return (theirs * jnp.roll(theirs, -1, axis=1) < 0) & (ours * jnp.roll(ours, -1, axis=0) < 0)
+    # Two sides cross where the corners of each are on both sides of the other.
+    are_across = theirs * jnp.roll(theirs, -1, axis=1) < 0
+    we_are_across = ours * jnp.roll(ours, -1, axis=0) < 0
+    return are_across & we_are_across
 
 
 def crossing_themselves(boundaries: Boundaries) -> Bool[Array, " L"]:
@@ -240,8 +245,12 @@ def overlapping(boundaries: Boundaries, poses: Float[Array, "L 3"]) -> Bool[Arra
         away = other - one[:1]
         after = jnp.roll(away, -1, axis=0)
         # The other one goes around a point inside of it.
-        angle = jnp.sum(jnp.arctan2(_cross(away, after), jnp.sum(away * after, axis=1)))
-        return jnp.any(_sides_that_cross(one, other)) | (angle > np.pi)
+        turns = jnp.arctan2(_cross(away, after), jnp.sum(away * after, axis=1))
+        is_inside = jnp.sum(turns) > np.pi
+        return jnp.any(_sides_that_cross(one, other)) | is_inside
 
-    pairs = jax.vmap(lambda one: jax.vmap(lambda other: overlaps(one, other))(corners))(corners)
+    def overlaps_which(one: Float[Array, "n 2"]) -> Bool[Array, " L"]:
+        return jax.vmap(lambda other: overlaps(one, other))(corners)
+
+    pairs = jax.vmap(overlaps_which)(corners)
     return pairs & ~jnp.eye(poses.shape[0], dtype=bool)

@@ -1,7 +1,7 @@
 """Plots of rigid bodies: Poinsot's ellipsoid with polhodes, sequences of attitudes, and angular velocities."""
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -67,9 +67,11 @@ def poinsot(trajectory: Trajectory, body: Index = 0, ax: Axes = None):
     """
     moments, _, W = _principal(trajectory, body)
     ax = axes(ax, projection="3d")
-    radii = np.sqrt(W[0] @ (moments * W[0]) / moments)
+    twice_the_energy = W[0] @ (moments * W[0])
+    radii = np.sqrt(twice_the_energy / moments)
+    # Three polhodes on each side of the separatrix.
     low, middle, high = moments
-    levels = [c for a, b in ((low, middle), (middle, high)) for c in np.linspace(a, b, 5)[1:-1]]
+    levels = [*np.linspace(low, middle, 5)[1:-1], *np.linspace(middle, high, 5)[1:-1]]
     ax.set(xlim=(-radii[0], radii[0]), ylim=(-radii[1], radii[1]), zlim=(-radii[2], radii[2]))
     ax.set_box_aspect(radii)
     ax.view_init(elev=18, azim=30)
@@ -114,23 +116,37 @@ def attitudes(
     """
     ax = axes(ax, xlabel=PLAIN.clock)
     t = np.asarray(trajectory.t)
-    wanted = np.linspace(t[0], t[-1], 8) if times is None else np.atleast_1d(np.asarray(times, float))
-    if wanted.ndim > 1 or wanted.size == 0 or wanted.min() < t[0] or wanted.max() > t[-1]:
-        raise ValueError(f"times must lie within the trajectory, [{t[0]:.6g}, {t[-1]:.6g}]; got {times}")
-    frames = np.abs(t[:, None] - wanted[None]).argmin(axis=0)
-    _, turned, _ = _principal(trajectory, body)
+    frames = _nearest_frames(t, times)
+    _, rotations, _ = _principal(trajectory, body)
     lines = [np.asarray(line, float) for line in shape]
-    room = 2.2 * max(np.linalg.norm(line, axis=1).max() for line in lines)
-    for k, frame in enumerate(frames):
-        for line, colour in zip(lines, COLOURS):
-            seen = line @ turned[frame].T @ VIEW
-            ax.plot(k * room + seen[:, 0], seen[:, 1], color=colour, linewidth=4, solid_capstyle="round")
-        ax.plot(k * room + seen[-1, 0], seen[-1, 1], "o", color=INK, markersize=5)
-    ax.set(aspect="equal", xticks=room * np.arange(len(frames)), xticklabels=[f"{x:.3g}" for x in t[frames]], yticks=[])
-    ax.set(xlim=(-room / 2, (len(frames) - 0.5) * room), ylim=(-room / 2, room / 2))
+    largest = max(np.linalg.norm(line, axis=1).max() for line in lines)
+    room = 2.2 * largest
+    middles = room * np.arange(len(frames))
+    for middle, frame in zip(middles, frames, strict=True):
+        _draw_lines(ax, lines, rotations[frame], middle)
+    ax.set(aspect="equal", xticks=middles, xticklabels=[f"{x:.3g}" for x in t[frames]], yticks=[])
+    ax.set(xlim=(-room / 2, middles[-1] + room / 2), ylim=(-room / 2, room / 2))
     ax.grid(False)
     ax.spines["left"].set_visible(False)
     return ax
+
+
+def _nearest_frames(t: np.ndarray, times: Each | None) -> np.ndarray:
+    """The numbers of the saved states at the times t that are nearest to those wanted, by default to eight."""
+    wanted = np.linspace(t[0], t[-1], 8) if times is None else np.atleast_1d(np.asarray(times, float))
+    if wanted.ndim > 1 or wanted.size == 0 or wanted.min() < t[0] or wanted.max() > t[-1]:
+        raise ValueError(f"times must lie within the trajectory, [{t[0]:.6g}, {t[-1]:.6g}]; got {times}")
+    return np.abs(t[:, None] - wanted[None]).argmin(axis=0)
+
+
+def _draw_lines(ax: Any, lines: Sequence[np.ndarray], rotation: np.ndarray, middle: float):
+    """A body of these lines in one attitude, at a place on the axis of time, with a dot at the end of the last line."""
+    end = np.zeros(2)
+    for line, colour in zip(lines, COLOURS):
+        seen = line @ rotation.T @ VIEW
+        ax.plot(middle + seen[:, 0], seen[:, 1], color=colour, linewidth=4, solid_capstyle="round")
+        end = seen[-1]
+    ax.plot(middle + end[0], end[1], "o", color=INK, markersize=5)
 
 
 VIEW = np.array([[0.87, -0.15], [0.0, 0.95], [-0.49, -0.27]])
@@ -144,11 +160,9 @@ def _principal(trajectory: Trajectory, body: Index) -> tuple[np.ndarray, np.ndar
     inertia = cast(RigidBodies, trajectory.system).inertia
     check_index("body", body, len(inertia), "bodies")
     moments, directions = np.linalg.eigh(np.asarray(inertia[body]))
-    return (
-        moments,
-        np.asarray(motion.rotation[:, body]) @ directions,
-        np.asarray(motion.angular_velocity[:, body]) @ directions,
-    )
+    rotations = np.asarray(motion.rotation[:, body]) @ directions
+    velocities = np.asarray(motion.angular_velocity[:, body]) @ directions
+    return moments, rotations, velocities
 
 
 def _polhodes(moments: np.ndarray, level: float | np.floating) -> list[np.ndarray]:
@@ -168,5 +182,7 @@ def _separatrix(moments: np.ndarray) -> list[np.ndarray]:
     size = np.sqrt(max(high - low, 1e-300))
     across = np.array([np.sqrt(high - middle), 0.0, np.sqrt(middle - low)]) / size
     axis = np.array([0.0, 1.0, 0.0])
-    turned = [across * np.array([1, 1, sign]) for sign in (1, -1)]
-    return [np.cos(ANGLES)[:, None] * axis + np.sin(ANGLES)[:, None] * other for other in turned]
+    mirrored = across * np.array([1, 1, -1])
+    cos = np.cos(ANGLES)[:, None]
+    sin = np.sin(ANGLES)[:, None]
+    return [cos * axis + sin * across, cos * axis + sin * mirrored]
