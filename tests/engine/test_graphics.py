@@ -46,11 +46,18 @@ def as_kernels(closed, shared, batch):
 def test_kernels_compute_the_same(name, monkeypatch):
     """Seen: 2e-16."""
     wanted = many(name)(K, X)
-    monkeypatch.setattr(members, "_on_processor", as_kernels)
+    compiled = []
+
+    def compile_kernel(closed, shared, batch):
+        compiled.append(batch)
+        return as_kernels(closed, shared, batch)
+
+    monkeypatch.setattr(members, "_on_processor", compile_kernel)
     jax.clear_caches()
     found = many(name)(K, X)
     monkeypatch.undo()
     jax.clear_caches()
+    assert compiled
     for got, want in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13)
 
