@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn._engine.numerics.linalg import columns, inverse
+from geodyn._engine.numerics.linalg import columns, inverse, refined
 from geodyn._engine.numerics.roots import root
 
 
@@ -48,3 +48,18 @@ def test_a_root_that_is_one_of_many_is_nan():
     assert np.isnan(root(lambda x: 0 * x, jnp.zeros(1), jnp.zeros(1))).all()
     assert np.isnan(root(lambda x: jnp.sum(x) * jnp.ones(2), jnp.ones(2), jnp.array([0.25, 0.5]))).all()
     assert np.isnan(root(lambda x: jnp.sum(x) * jnp.ones(2), jnp.ones(2), jnp.array([0.25, 0.75]))).all()
+
+
+def test_a_refined_solution_whatever_the_units():
+    """Of rows and columns in units 10¹⁸ apart, against numpy; so is the transpose, by reverse mode. NaN where the
+    matrix is singular to rounding."""
+    rng = np.random.default_rng(0)
+    regular = np.eye(3) + 0.3 * rng.normal(size=(3, 3))
+    rows, columns = np.array([1e-12, 1.0, 1e6]), np.array([1e9, 1.0, 1e-9])
+    matrix, b = jnp.asarray(rows[:, None] * regular * columns), jnp.asarray(rng.normal(size=3))
+    exact = np.linalg.solve(regular, np.asarray(b) / rows) / columns
+    np.testing.assert_allclose(refined(matrix, b), exact, rtol=1e-14)
+    pulled = jax.vjp(lambda b: refined(matrix, b), b)[1](b)[0]
+    np.testing.assert_allclose(pulled, np.linalg.solve(regular.T, np.asarray(b) / columns) / rows, rtol=1e-14)
+    of_rank_two = jnp.asarray(regular[:, :2] @ regular[:2])
+    assert np.isnan(refined(of_rank_two, b)).all()

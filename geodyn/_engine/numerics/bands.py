@@ -13,14 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._engine.numerics.linalg import LARGEST_ELIMINATION, columns, inverse
+from geodyn._engine.numerics.linalg import columns, inverse
 from geodyn._foundations.typing import Array, Float
 
 
 class Full(NamedTuple):
-    """Dense matrices, inverted by elimination up to the size `largest_elimination` and by LAPACK beyond."""
-
-    largest_elimination: int = LARGEST_ELIMINATION
+    """Dense matrices."""
 
     def matrix(self, push: Callable, near: Array) -> Array:
         """The matrix of a function `push`, linear in arrays of the shape of `near`."""
@@ -28,7 +26,7 @@ class Full(NamedTuple):
 
     def factors(self, matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
         """The factors that `solve` takes."""
-        return inverse(matrix, self.largest_elimination)
+        return inverse(matrix)
 
     def solve(self, factors: Float[Array, "n n"], r: Array) -> Array:
         """x with matrix x = r."""

@@ -13,6 +13,8 @@ from geodyn._engine.native import for_each
 from geodyn._foundations.typing import Array, Float, Int
 
 LARGEST_ELIMINATION = 16
+# By so much may the product of a matrix and its inverse differ from the unit matrix, for one refinement to suffice.
+LARGEST_DEFECT = 1e-3
 LARGEST_BATCH = 64
 LARGEST_BATCH_SIZE = 2**15
 
@@ -154,6 +156,18 @@ def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:
     a, order = jax.lax.fori_loop(0, n, eliminate, (a, index))
     # The matrix inverted has the rows of a in this order, and so its inverse has the columns in this order.
     return a[:, jnp.zeros_like(order).at[order].set(index)]
+
+
+def refined(matrix: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
+    """x with matrix x = b, by elimination and one step of iterative refinement (Golub & Van Loan, Matrix Computations,
+    3.5.3); NaN where the matrix is singular to rounding. Linear in b, so that JAX transposes it."""
+    inverted = inverse(matrix, len(matrix))
+    # The numbers on the diagonal of the product have no unit.
+    diagonal = jnp.sum(inverted * matrix.T, axis=1)
+    is_regular = jnp.all(jnp.abs(diagonal - 1) < LARGEST_DEFECT)
+    inverted = jnp.where(is_regular, inverted, jnp.nan)
+    x = inverted @ b
+    return x + inverted @ (b - matrix @ x)
 
 
 class Factors(NamedTuple):

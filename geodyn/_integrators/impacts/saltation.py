@@ -75,7 +75,9 @@ class Walked(eqx.Module):
         """(increments of q and p, their tangents, the tangent of its stage values), from the tangent `rate` of its
         stage equations."""
         yes = jnp.ones((), bool)
-        change, added, dw = step_tangent(self.pose(*self.start), rate, self.record.w, yes)
+        # The force of resting contacts contains what follows from all gaps and their second derivatives.
+        is_long = not self.system.contacts.elastic
+        change, added, dw = step_tangent(self.pose(*self.start), rate, self.record.w, yes, by_matrix=is_long)
         added = tuple(jnp.zeros_like(x) if d is None else d for d, x in zip(added, change, strict=True))
         return change, added, dw
 

@@ -176,10 +176,11 @@ class Problem(eqx.Module):
         residual, _ = self.evaluate(w)
         return residual
 
-    def evaluate(self, w: Float[Array, "s m"]) -> tuple[Float[Array, "s m"], Float[Array, "s k"]]:
-        """(residual, p') of the stages at the stage values w."""
+    def evaluate(self, w: Float[Array, "s m"], again: bool = False) -> tuple[Float[Array, "s m"], Float[Array, "s k"]]:
+        """(residual, p') of the stages at the stage values w. With `again` the stages are computed once more where they
+        are differentiated, instead of keeping what that needs."""
         # A program of its own: it is traced and differentiated once, wherever it is used.
-        return jit(_evaluate)(self, w)
+        return jit(_evaluate)(self, w, again)
 
     def afresh(self, w: Float[Array, "s m"]) -> tuple[Float[Array, "s m"], Scalar]:
         """Stage values without constraints guessed from the state alone, by its velocity and acceleration, and the size
@@ -304,9 +305,13 @@ class Problem(eqx.Module):
         return for_each(lambda ha: inverse(r_w + ha * first + ha**2 * second), shifts)
 
 
-def _evaluate(problem: Problem, w: Float[Array, "s m"]) -> tuple[Float[Array, "s m"], Float[Array, "s k"]]:
+def _evaluate(problem: Problem, w: Float[Array, "s m"], again: bool) -> tuple[Float[Array, "s m"], Float[Array, "s k"]]:
+    def stage(t: Scalar, q: Float[Array, " n"], w: Float[Array, " m"]) -> tuple[Array, Array, Array]:
+        return problem.stage(t, q, w)
+
     q = problem.positions(w)
-    v, pdot, lam = for_each(problem.stage, problem.times, q, w)
+    of_stage = jax.checkpoint(stage, prevent_cse=False) if again else stage
+    v, pdot, lam = for_each(of_stage, problem.times, q, w)
     p = problem.p[None] + _accumulate(problem.tableau, problem.h, pdot)
     kinetic = v - for_each(problem.system.velocity, problem.times, q, p, v)
     return jnp.concatenate([kinetic, *problem.constraint_rows(q, v, p, lam)], axis=1), pdot

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._engine.numerics.bands import Banded, Full
+from geodyn._engine.numerics.linalg import columns, refined
 from geodyn._engine.tracing import once
 from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, Scalar
 from geodyn._integrators.step.collocation import Problem
@@ -20,6 +21,9 @@ from geodyn._integrators.step.iteration import (
     find_root,
     iterate,
 )
+
+# Of a matrix with more rows the elimination would take longer than an iteration.
+MOST_BY_MATRIX = 100
 
 
 def root(problem: Problem, start: Float[Array, "s m"], floor: Scalar, active: Bool[Array, ""]) -> Root:
@@ -63,27 +67,61 @@ def stage_values(
 
 
 def step_tangent(
-    problem: Problem, tangent: Problem, w: Float[Array, "s m"], active: Bool[Array, ""]
+    problem: Problem, tangent: Problem, w: Float[Array, "s m"], active: Bool[Array, ""], by_matrix: bool = False
 ) -> tuple[tuple[Array, Array], tuple[Any, Any], Float[Array, "s m"]]:
     """(increments of q and p, their tangents, dw) of a step with the stage values w, for a tangent of the problem:
-    dw = −(∂R/∂w)⁻¹ (∂R/∂problem) dproblem (implicit-function theorem)."""
+    dw = −(∂R/∂w)⁻¹ (∂R/∂problem) dproblem (implicit-function theorem).
+
+    With constraints the matrix ∂R/∂w is computed, else dw is found by iteration, which for a short force is less work;
+    `by_matrix` says that the force is a long program, of which an iteration would compile several."""
     moving, still = eqx.partition(problem, jax.tree.map(lambda x: x is not None, tangent, is_leaf=lambda x: x is None))
+    is_dense = not isinstance(problem.form, Banded)
+    if is_dense and (problem.formulation.levels or (by_matrix and w.size <= MOST_BY_MATRIX)):
+        pdot, moved, dw = _change_by_matrix(moving, still, tangent, w, active)
+    else:
+        pdot, moved, dw = _change_by_iteration(moving, still, tangent, w, active)
+    return *eqx.filter_jvp(Problem.increments, (problem, w, pdot), (tangent, dw, moved)), dw
+
+
+# (p' of the stages, its tangent or None, the tangent of the stage values).
+Change = tuple[Float[Array, "s k"], Float[Array, "s k"] | None, Float[Array, "s m"]]
+
+
+def _change_by_matrix(
+    moving: Problem, still: Problem, tangent: Problem, w: Float[Array, "s m"], active: Bool[Array, ""]
+) -> Change:
+    def evaluate(moving: Problem, w: Float[Array, "s m"]) -> tuple[Float[Array, "s m"], Float[Array, "s k"]]:
+        # Else what the derivatives need would be kept of every stage: of a long force, hundreds of small arrays.
+        return eqx.combine(moving, still).evaluate(w, again=True)
+
+    def push(x: Float[Array, " N"]) -> tuple[Float[Array, "s m"], Float[Array, "s k"]]:
+        return jax.jvp(lambda w: evaluate(moving, w), (w,), (x.reshape(w.shape),))[1]
+
+    (_, pdot), (change, moved) = jax.jvp(evaluate, (moving, w), (tangent, jnp.zeros_like(w)))
+    images, images_of_force = columns(push, w.size, w)
+    matrix = jnp.where(active, images.reshape(w.size, w.size).T, jnp.eye(w.size, dtype=w.dtype))
+    dw = -refined(matrix, change.reshape(-1))
+    moved = moved + jnp.tensordot(dw, images_of_force, 1)
+    return pdot, moved, dw.reshape(w.shape)
+
+
+def _change_by_iteration(
+    moving: Problem, still: Problem, tangent: Problem, w: Float[Array, "s m"], active: Bool[Array, ""]
+) -> Change:
+    problem = eqx.combine(moving, still)
     # Linearised by everything at once, since that takes most of the compile time; then by w, and by the problem.
     (_, pdot), push_both = jax.linearize(lambda moving, w: eqx.combine(moving, still).evaluate(w), moving, w)
     rest, zero = jax.tree.map(jnp.zeros_like, (moving, w))
     push = jax.linearize(lambda dw: push_both(rest, dw), zero)[1]
     change, dpdot = push_both(tangent, zero)
     contracts = not problem.formulation.levels
-    form = problem.form if isinstance(problem.form, Banded) else Full(largest_elimination=w.size)
 
     def solve(apply: Callable, b: Float[Array, "..."]) -> Float[Array, "..."]:
-        return linear_root(apply, b, form, contracts, active)
+        return linear_root(apply, b, problem.form, contracts, active)
 
     dw = jax.lax.custom_linear_solve(lambda x: push(x)[0], -change, solve, solve)
     moved = push(dw)[1]
-    if dpdot is not None:
-        moved = moved + dpdot
-    return *eqx.filter_jvp(Problem.increments, (problem, w, pdot), (tangent, dw, moved)), dw
+    return pdot, moved if dpdot is None else moved + dpdot, dw
 
 
 def linear_root(
@@ -96,7 +134,7 @@ def linear_root(
     def residual(x: Float[Array, "..."]) -> Float[Array, "..."]:
         return apply(x) - b
 
-    if contracts and not isinstance(form, Banded):
+    if isinstance(form, Full):
         found = find_root(residual, b, zero, active)
         return jnp.where(found.converged, found.w, jnp.nan)
     x = b
