@@ -366,8 +366,8 @@ BODIES = {
         swimmers.TwoLegged,
         "a mass with two legs in curved space",
         (0.05,),
-        lambda body: (0.8, 0.8),
-        lambda body: ((0.3, 0.1), (1.4, 1.4)),
+        lambda body: body.first_shape,
+        lambda body: body.shape_region,
         parameters={"space": gd.spaces.Sphere(2)},
     ),
 }

@@ -16,7 +16,7 @@ from geodyn._locomotion.connections.kaluza_klein import KaluzaKlein
 from geodyn._locomotion.connections.measured import MeasuredConnection
 from geodyn._plot.shapes.names import shape_names
 from geodyn._studio.checks import choice, number, numbers
-from geodyn._studio.fields import drawing, group_of
+from geodyn._studio.fields import drawing, frames_of, group_of
 
 NEAR = 4.0
 """Sliders go from a quarter of a default to four times it."""
@@ -159,6 +159,7 @@ def describe(kind: Kind, body: AbstractConnection, python: str) -> dict:
         "upper": upper.tolist(),
         "group": group_of(body.group),
         "drawing": drawing(body),
+        "frames": frames_of(body.group),
         "metric": metric,
         "towing": _towing(body),
         "goals": _goals(kind.known, body),

@@ -31,10 +31,10 @@ from geodyn._plot.shapes.swimmers import swim
 from geodyn._studio.assemble import assembled
 from geodyn._studio.bodies import Kind, describe, made, measured, with_metric
 from geodyn._studio.checks import choice, number, numbers, words
-from geodyn._studio.fields import Slice, fields, look
+from geodyn._studio.fields import FRAMES, Slice, drawing, fields, look
+from geodyn._studio.places import places
 from geodyn._studio.words import sentences
 
-FRAMES = ("body", "minimum perturbation")
 STEPS = 128
 HARMONICS = 32
 """The most harmonics of a stroke of the page."""
@@ -96,6 +96,13 @@ class Desk:
                 lines = jax.vmap(lambda t: outline(stroke(t)))(jnp.arange(STEPS + 1) / STEPS)
                 answer["outlines"] = np.round(np.asarray(lines), 5).tolist()
         return answer
+
+    def places(self, given: dict, report: Report) -> dict:
+        """Where a stroke leads a body whose isometries are no matrices, as pictures that the page draws."""
+        body, slice, _ = self._slice(given)
+        if drawing(body) != "places":
+            raise ValueError(f"the page itself computes where {type(body).__name__} is.")
+        return places(body, self._stroke(given, len(slice[1])))
 
     def optimise(self, given: dict, report: Report) -> dict:
         """The stroke of least cost near the given one, with the evidence that is at hand."""
@@ -190,9 +197,14 @@ class Desk:
         here = {"pair": [0, 1], "at": about["start"], "lower": about["lower"][:2], "upper": about["upper"][:2]}
         asked = {name: given.get(name, here[name]) for name in here}
         shown = {
-            frame: self.fields(given | asked | {"frame": frame, "look": frame == "body"}, _silent) for frame in FRAMES
+            frame: self.fields(given | asked | {"frame": frame, "look": frame == "body"}, _silent)
+            for frame in about["frames"]
         }
-        return {"alone": True, "bodies": [], "body": about, "fields": shown, "state": state}
+        alone = {"alone": True, "bodies": [], "body": about, "fields": shown}
+        if about["drawing"] == "places":
+            state = {"stroke": _circle(asked)} | state
+            alone["places"] = self.places(given | asked | {"stroke": state["stroke"]}, _silent)
+        return alone | {"state": state}
 
     def _made(self, given: dict) -> tuple[Kind, AbstractConnection, str]:
         kind = self.kinds[choice("body", given.get("body"), self.kinds)]
@@ -277,13 +289,29 @@ class Desk:
         return float(np.abs(drawn - wanted).max() / max(np.abs(wanted).max(), 1e-300))
 
 
-ASKS = ("body", "fields", "exact", "optimise", "certificate", "family", "film", "page", "measure")
+ASKS = ("body", "fields", "exact", "places", "optimise", "certificate", "family", "film", "page", "measure")
 LONG = ("optimise", "certificate", "family", "film", "page", "measure")
 """What may take seconds: a page can ask for other things meanwhile."""
 
 
 def _silent(_: dict) -> None:
     pass
+
+
+def _circle(asked: dict) -> dict[str, list]:
+    """The stroke with which a page begins: an ellipse about the shape that is held, as the page has it."""
+    mean = np.array(asked["at"], float)
+    half = np.subtract(asked["upper"], asked["lower"]) / 2
+    first, second = pair = list(asked["pair"])
+    middle = np.add(asked["upper"], asked["lower"]) / 2
+    inside = (mean[pair] > asked["lower"]) & (mean[pair] < asked["upper"])
+    mean[pair] = np.where(inside, mean[pair], middle)
+    room = np.minimum(mean[pair] - asked["lower"], asked["upper"] - mean[pair])
+    radii = 0.4 * np.minimum(half, np.maximum(room, 0.1 * half))
+    cosine = np.zeros((len(mean), 4))
+    sine = np.zeros((len(mean), 4))
+    cosine[first, 0], sine[second, 0] = radii
+    return {"mean": mean.tolist(), "cosine": cosine.tolist(), "sine": sine.tolist()}
 
 
 def _leaves(slice: Cut, stroke: FourierStroke) -> bool:

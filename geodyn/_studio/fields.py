@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine.jit import jit
+from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, Float, Row, Scalar
 from geodyn._geometry.groups.frame_group import FrameGroup
 from geodyn._geometry.groups.isometries import Isometries
@@ -27,12 +28,19 @@ from geodyn._plot.shapes.strokes import clear
 
 SIZE = 65
 """Points of a grid in each direction."""
+COARSE = 33
+"""The same for bodies whose isometries are no matrices: of these each point takes milliseconds."""
 OUTLINES = 17
 """The same for the grid of outlines, which need only look right."""
 ORDER = 6
 """Points in each direction from which a value between them is interpolated."""
 PROBES = 400
 """Places between the points at which the interpolation is compared with the body."""
+FRAMES = ("body", "minimum perturbation")
+NO_FRAME = (
+    "the minimum-perturbation frame is that of matrices here: where the isometries are no matrices it takes minutes, and"
+    " gd.bundles.minimum_perturbation(body, lower, upper) computes it"
+)
 
 
 class Slice(AbstractInvariantMetric):
@@ -71,6 +79,40 @@ def _table(connection: AbstractConnection, sliced: AbstractInvariantMetric, r: F
 
 
 @jit
+def _coarse_table(sliced: AbstractInvariantMetric, r: Float[Array, "N 2"]):
+    """A [k, 2] and G [2, 2] at the shapes r[N, 2], by a program for one shape: a batch of these would not fit into
+    memory."""
+    return native_rows(lambda r: reduction(sliced, r), r)
+
+
+def _curvature_of_grid(group: AbstractLieGroup, form: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """F₁₂ [size², k] from A [size², k, 2] on a grid with these steps, by the derivative of what is interpolated: that of
+    the program for A takes ten times as long as A, where A follows from Killing fields that are carried along."""
+    size = round(len(form) ** 0.5)
+    table = form.reshape(size, size, -1, 2)
+    along = _derivative(size)
+    first = np.einsum("ab,bj...->aj...", along / step[0], table)
+    second = np.einsum("ab,ib...->ia...", along / step[1], table)
+    slope = np.stack([first, second], axis=-1).reshape(*form.shape, 2)
+    curvature = jax.vmap(lambda A, dA: exterior_derivative(group, A, dA)[:, 0, 1])
+    return np.asarray(curvature(jnp.asarray(form), jnp.asarray(slope)))
+
+
+def _derivative(size: int) -> np.ndarray:
+    """The matrix [size, size] of the derivative of the polynomials of `weights` at the points of a grid with step 1."""
+    points = np.arange(size)
+    matrix = np.zeros((size, size))
+    for place in points:
+        first = int(weights(np.array([float(place)]), size)[0][0])
+        nodes = points[first : first + ORDER] - place
+        powers = np.arange(ORDER)
+        # Coefficients by which the values of the powers of x at the nodes give their derivatives at 0.
+        derivatives = (powers == 1).astype(float)
+        matrix[place, first : first + ORDER] = np.linalg.solve(nodes[None] ** powers[:, None].astype(float), derivatives)
+    return matrix
+
+
+@jit
 def _outline(body: Any, shapes: Float[Array, "N m"]) -> Float[Array, "N ..."]:
     return jax.vmap(body.outline)(shapes)
 
@@ -103,33 +145,44 @@ def interpolated(values: np.ndarray, size: int, x: np.ndarray) -> np.ndarray:
 def fields(body: AbstractInvariantMetric, pair: tuple[int, int], at: Row, lower: Row, upper: Row, frame: str) -> dict:
     """What the page knows of the body on a slice, in one of the frames; arrays are float32 in base64.
 
+    `size` is that of the grid, coarser where the isometries of the body are no matrices; there is one frame then.
     `form` [size², k, 2] and `curvature` [size², k] belong to the frame, `metric` [size², 3] (G₁₁, G₁₂, G₂₂) to both.
     `error` is the largest of interpolated A between the points, relative to the largest |A|.
     """
     sliced = Slice(body, at, pair)
     low = np.array(lower, float)
     high = np.array(upper, float)
-    connection: AbstractConnection = sliced
-    if frame == "minimum perturbation":
-        connection = minimum_perturbation(sliced, low, high)
-    places = np.random.default_rng(0).integers(0, SIZE - 1, (PROBES, 2)) + 0.5
-    shapes = np.concatenate([grid(low, high, SIZE), low + places / (SIZE - 1) * (high - low)])
-    form, curvature, metric = (np.asarray(x) for x in _table(connection, sliced, jnp.asarray(shapes)))
-    known = form[:-PROBES].reshape(SIZE**2, -1)
+    of_frames = isinstance(body.group, FrameGroup)
+    size = COARSE if of_frames else SIZE
+    places = np.random.default_rng(0).integers(0, size - 1, (PROBES, 2)) + 0.5
+    step = (high - low) / (size - 1)
+    shapes = jnp.asarray(np.concatenate([grid(low, high, size), low + places * step]))
+    if of_frames:
+        if frame != "body":
+            raise ValueError(NO_FRAME)
+        form, metric = (np.asarray(x) for x in _coarse_table(sliced, shapes))
+        curvature = _curvature_of_grid(body.group, form[:-PROBES], step)
+    else:
+        connection: AbstractConnection = sliced
+        if frame == "minimum perturbation":
+            connection = minimum_perturbation(sliced, low, high)
+        form, curvature, metric = (np.asarray(x) for x in _table(connection, sliced, shapes))
+        curvature = curvature[:-PROBES]
+    known = form[:-PROBES].reshape(size**2, -1)
     exact = form[-PROBES:].reshape(PROBES, -1)
     if not np.isfinite(known).all(axis=1).any():
         raise ValueError(f"the body is singular at all shapes between {low.tolist()} and {high.tolist()}.")
-    misses = np.abs(interpolated(known, SIZE, places) - exact)
+    misses = np.abs(interpolated(known, size, places) - exact)
     largest = np.nanmax(np.abs(known))
     return {
         "frame": frame,
-        "size": SIZE,
+        "size": size,
         "lower": low.tolist(),
         "upper": high.tolist(),
         "pair": list(pair),
         "at": np.asarray(at, float).tolist(),
         "form": _packed(known),
-        "curvature": _packed(clear(curvature[:-PROBES])),
+        "curvature": _packed(clear(curvature)),
         "metric": _packed(metric[:-PROBES][:, [0, 0, 1], [0, 1, 1]]),
         "error": float(np.nanmax(misses) / largest) if largest else 0.0,
     }
@@ -142,7 +195,7 @@ def _packed(array: np.ndarray) -> str:
 def look(body: AbstractConnection, pair: tuple[int, int], at: Row, lower: Row, upper: Row) -> dict:
     """How the body looks at the shapes of a slice: its outline on a coarser grid, [17², parts, points, D], int16."""
     kind = drawing(body)
-    if kind == "axes":
+    if kind in ("axes", "places"):
         return {"kind": kind}
     middle = np.asarray(at, float)
     shapes = np.broadcast_to(middle, (OUTLINES**2, len(middle))).copy()
@@ -154,8 +207,11 @@ def look(body: AbstractConnection, pair: tuple[int, int], at: Row, lower: Row, u
 
 
 def drawing(body: AbstractConnection) -> str:
-    """How the page draws the body: its outline in the "plane" or in a curved "disc", or the "axes" of its frame."""
+    """How the page draws the body: its outline in the "plane" or in a curved "disc", the "axes" of its frame, or the
+    "places" where it is in a chart, which only Python knows."""
     group = body.group
+    if isinstance(group, FrameGroup):
+        return "places"
     if getattr(body, "outline", None) is not None:
         if isinstance(group, Isometries) and group.n == 2:
             return "disc"
@@ -164,20 +220,22 @@ def drawing(body: AbstractConnection) -> str:
     return "axes"
 
 
+def frames_of(group: AbstractLieGroup) -> list[str]:
+    """The frames in which the page can show the connection."""
+    return list(FRAMES[:1] if isinstance(group, FrameGroup) else FRAMES)
+
+
 def group_of(group: AbstractLieGroup) -> dict:
-    """What the page needs to compute in the group: its generators, and the names of the coordinates of a pose.
-    ValueError for a group that is none of matrices, which is all that the page can multiply."""
-    if isinstance(group, FrameGroup):
-        raise ValueError(
-            f"the page computes with matrices, and the isometries of {type(group.space).__name__} are none: compute "
-            "with gd.holonomy and gd.optimal_stroke, and draw by gd.plot.displacement."
-        )
-    generators = np.asarray(group.generators)
+    """What the page needs to compute in the group: its generators, or, of a group that is none of matrices, the
+    structure constants c[k, i, j] of its brackets; and the names of the coordinates of a pose."""
     turned = isinstance(group, SE2 | SO2)
-    return {
-        "generators": generators.tolist(),
+    if isinstance(group, FrameGroup):
+        algebra = {"structure": np.asarray(group.structure).tolist()}
+    else:
+        algebra = {"generators": np.asarray(group.generators).tolist()}
+    return algebra | {
         "translations": group.translations,
         "names": pose_names(group),
         "turns": turned,
-        "homogeneous": group.translations > 0 and not isinstance(group, Isometries),
+        "homogeneous": group.translations > 0 and not isinstance(group, Isometries | FrameGroup),
     }

@@ -189,7 +189,6 @@ class TwoLegged(AbstractPointMasses):
     """
 
     shape_names = ("leg", "half angle (rad)")
-
     space: AbstractManifold
     masses: Float[Array, "2"] = eqx.field(default=(1.0, 1.0), converter=floating)
 
@@ -202,6 +201,16 @@ class TwoLegged(AbstractPointMasses):
     def group(self) -> AbstractLieGroup:
         """The isometries of the space."""
         return group_of(self.space)
+
+    @property
+    def first_shape(self) -> Float[Array, "2"]:
+        """Half spread legs."""
+        return jnp.array([0.8, 0.8])
+
+    @property
+    def shape_region(self) -> tuple[Float[Array, "2"], Float[Array, "2"]]:
+        """Legs that neither vanish nor meet."""
+        return jnp.array([0.3, 0.1]), jnp.array([1.4, 1.4])
 
     def weights(self) -> Float[Array, " N"]:
         return self.masses[jnp.array([0, 1, 1])]

@@ -53,7 +53,7 @@ class Server {
   cancel() { if (this.open) this.socket.send(JSON.stringify({number: ++this.number, ask: "cancel", given: {}})); }
 }
 const DOING = {body: "looking at the body", fields: "computing the curvature", exact: "", optimise: "optimising", certificate: "looking for evidence",
-  family: "following the family", film: "drawing the film", page: "writing the page", measure: "fitting the data"};
+  family: "following the family", film: "drawing the film", places: "computing where the body is", page: "writing the page", measure: "fitting the data"};
 function busy() {
   const asked = server ? [...server.waiting.values()].filter(r => DOING[r.ask]) : [], first = asked[0];
   find("status").classList.toggle("busy", asked.length > 0);
@@ -69,6 +69,7 @@ function fault(error) {
 function gone(text) {
   find("gone").textContent = text;
   find("gone").hidden = !text;
+  seen();
   document.querySelectorAll("[data-server] :is(input, select, button), button[data-server]").forEach(e => { e.disabled = !!text; });
   if (!text) find("cancel").disabled = true;
 }
@@ -114,8 +115,8 @@ async function refresh(what) {  // new grids from the server; while it computes,
     for (const frame of frames) {
       const told = await server.ask("fields", request({frame, look: frame === "body"}));
       if (frame === "body") fields = {};
-      fields[frame] = new Field(told, new Group(state.body.group));
-      if (told.look) view = new View(find("view"), state.body, told.look);
+      fields[frame] = new Field(told, groupOf(state.body.group));
+      if (told.look) view = viewOf(find("view"), state.body, told.look);
     }
     show();
   } catch (error) {
@@ -149,6 +150,11 @@ function buildBody() {
   select.disabled = !!data.alone;
   showParameters();
   find("metric").disabled = !body.metric;
+  document.querySelectorAll("[name=frame]").forEach(radio => {
+    radio.disabled = !body.frames.includes(radio.value);
+    radio.parentElement.title = radio.disabled ? "it takes minutes where the isometries are no matrices: gd.bundles.minimum_perturbation computes it" : "";
+    if (radio.disabled && radio.checked) { state.frame = "body"; find("frames").querySelector("[value=body]").checked = true; }
+  });
   find("goal").replaceChildren(...body.goals.map(goal => new Option({distance: "distance, without a turn", turn: "turn", whole: "net motion"}[goal], goal)));
   find("bounded").checked = !!state.bounds;
   find("certificate").replaceChildren();
@@ -333,6 +339,7 @@ function compute() {
   panels.forEach(panel => panel.draw(stroke, pair, state));
   boxed();
   tell();
+  seen();
   later();
   frame();
   typedText();
@@ -356,11 +363,27 @@ function later() {  // at rest, the exact numbers
       if (sliced) Object.assign(result, {motion: told.motion, cost: told.cost});
       tell();
       frame();
+      await follows(at, stroke);
     } catch (error) { if (server.open) find("check").textContent = error.message; }
   }, 150);
 }
+async function follows(at, stroke) {  // the places of a body that only the server knows
+  if (view.kind !== "places") return;
+  const told = await server.ask("places", {...at, stroke});
+  if (stroke !== state.stroke) return;
+  view.show(told, stroke);
+  seen();
+  frame();
+}
+function seen() {  // what the picture of such a body shows
+  const {told, of} = view ?? {}, shown = told && `It is ${told.title}${told.arrows.length ? `; the arrows are ${told.long} long` : ""}.${told.missing ? " What is too far in the chart is not drawn." : ""}`;
+  const alone = data.alone || !server.open;
+  find("seen").textContent = view?.kind !== "places" ? "" : of === state.stroke ? shown
+    : alone ? "Where this stroke leads the body needs the server (geodyn studio): its isometries are no matrices, which the page could multiply. The numbers go on" + (told ? "; the body is drawn under an earlier stroke." : ".")
+    : "Where this stroke leads the body is computed by the server, when you let go" + (told ? "; until then it is drawn under an earlier stroke." : ".");
+}
 function checked(told, stroke, sliced) {  // how the numbers of the page compare with gd.holonomy
-  if (!told.motion.every(isFinite) || !isFinite(told.cost)) return "The body is singular at a shape of this stroke: it has no net motion.";
+  if (!told.motion.every(isFinite) || !isFinite(told.cost)) return "The body is singular at a shape of this stroke" + (view?.kind === "places" ? ", or what it needs is too far in the chart" : "") + ": it has no net motion.";
   const {body} = state, unmeasured = body.fitted !== null && shapesOf(stroke, 96).some(r => r.some((x, i) => x < body.lower[i] - 1e-9 || x > body.upper[i] + 1e-9));
   const warning = unmeasured ? " It goes through shapes that were not measured: numbers there are guesses." : "";
   if (!sliced) {
@@ -669,7 +692,7 @@ function python() {
     `print("net motion (${names}):", body.group.log(gd.holonomy(body, stroke)))`, 'print("cost:", gd.cost(body, stroke))',
     ...(state.optimum ? [`best = ${state.optimum.python}`, 'print("optimal:", best.cost, best.kkt_residual)'] : []),
     `gd.plot.height_functions(body, ${list(lower)}, ${list(upper)}, stroke=stroke, frame=${JSON.stringify(state.frame)}${options}).savefig("stroke.png")`,
-    ...(body.drawing === "axes" ? [] : [`gd.plot.player(${body.metric ? "body" : "body.connection"}, stroke, "stroke.html", component=None)`]), ""].join("\n");
+    ...(body.drawing === "axes" ? [] : body.drawing === "places" ? ['gd.plot.displacement(body, stroke, strokes=3).figure.savefig("displacement.png")'] : [`gd.plot.player(${body.metric ? "body" : "body.connection"}, stroke, "stroke.html", component=None)`]), ""].join("\n");
 }
 function save(name, content, type) {
   const link = element("a", {download: name, href: content instanceof Blob || typeof content !== "string" || !content.startsWith("data:")
@@ -849,8 +872,9 @@ if (data.alone) {
   Object.assign(state, {pair, at, lower: data.fields.body.lower, upper: data.fields.body.upper});
   const {stroke, old, frame: shown, mode, bounds, harmonics, family, member: along, optimum} = data.state;
   Object.assign(state, {stroke: stroke ?? state.stroke, old: old ?? null, bounds: bounds ?? state.bounds, harmonics: harmonics ?? state.harmonics, optimum: optimum ?? null});
-  for (const [name, told] of Object.entries(data.fields)) fields[name] = new Field(told, new Group(data.body.group));
-  view = new View(find("view"), data.body, data.fields.body.look);
+  for (const [name, told] of Object.entries(data.fields)) fields[name] = new Field(told, groupOf(data.body.group));
+  view = viewOf(find("view"), data.body, data.fields.body.look);
+  if (data.places) view.show(data.places, state.stroke);
   state.frame = shown ?? "body";
   document.querySelector(`[name=frame][value="${state.frame}"]`).checked = true;
   find("harmonics").value = state.harmonics;

@@ -101,32 +101,20 @@ function logarithm(g, d) {  // square roots by Denman and Beavers until near the
   return sum.map(x => 2 * 2 ** roots * x);
 }
 
-// The group of the body, as matrices spanned by generators.
-class Group {
-  constructor({generators, translations, names, turns, homogeneous}) {
-    Object.assign(this, {translations, names, turns, homogeneous, dim: generators.length, d: generators[0].length});
-    this.generators = generators.map(e => Float64Array.from(e.flat()));
-    this.squares = this.generators.map(e => e.reduce((sum, x) => sum + x * x, 0));
-    this.structure = [];  // [a, b, c, x] for a component c of the bracket of the generators a and b
-    const {d} = this;
-    this.generators.forEach((e, a) => this.generators.forEach((f, b) =>
-      this.vee(combine([1, product(e, f, d)], [-1, product(f, e, d)])).forEach((x, c) => { if (x) this.structure.push([a, b, c, x]); })));
-    this.work = Array.from({length: 7}, () => new Float64Array(this.dim));
+// The algebra of a group, by its structure constants: [a, b, c, x] for a component c of the bracket of the generators a
+// and b.
+class Algebra {
+  constructor({translations, names, turns, homogeneous}, dim) {
+    Object.assign(this, {translations, names, turns, homogeneous, dim, structure: []});
+    this.work = Array.from({length: 7}, () => new Float64Array(dim));
   }
-  hat(xi) {
-    const out = new Float64Array(this.d ** 2);
-    this.generators.forEach((e, a) => { for (let i = 0; i < out.length; i++) out[i] += xi[a] * e[i]; });
-    return out;
-  }
-  vee(m) { return this.generators.map((e, a) => e.reduce((sum, x, i) => sum + x * m[i], 0) / this.squares[a]); }
-  log(g) { return this.vee(logarithm(g, this.d)); }
   bracket(u, v, out) {
     out.fill(0);
     for (const [a, b, c, x] of this.structure) out[c] += x * u[a] * v[b];
   }
-  // One step of order six from the velocities at its three Gauss nodes, as `increment` of geodyn has it.
-  step(g, [x1, x2, x3], h) {
-    const {dim, d, work: [a1, a2, a3, c1, c2, u, v]} = this, root = Math.sqrt(15) / 3;
+  // The exponent of one step of order six from the velocities at its three Gauss nodes, as `increment` of geodyn has it.
+  increment([x1, x2, x3], h) {
+    const {dim, work: [a1, a2, a3, c1, c2, u, v]} = this, root = Math.sqrt(15) / 3;
     for (let i = 0; i < dim; i++) {
       a1[i] = h * x2[i];
       a2[i] = root * h * (x3[i] - x1[i]);
@@ -138,9 +126,55 @@ class Group {
     for (let i = 0; i < dim; i++) { u[i] = -20 * a1[i] - a3[i] + c1[i]; v[i] = a2[i] + c2[i]; }
     this.bracket(u, v, c2);
     for (let i = 0; i < dim; i++) u[i] = a1[i] + a3[i] / 12 - c2[i] / 240;
-    return product(g, exponential(this.hat(u), d), d);
+    return u;
   }
 }
+// A group of matrices, spanned by generators.
+class Matrices extends Algebra {
+  constructor(told) {
+    super(told, told.generators.length);
+    this.d = told.generators[0].length;
+    this.generators = told.generators.map(e => Float64Array.from(e.flat()));
+    this.squares = this.generators.map(e => e.reduce((sum, x) => sum + x * x, 0));
+    const {d} = this;
+    this.generators.forEach((e, a) => this.generators.forEach((f, b) =>
+      this.vee(combine([1, product(e, f, d)], [-1, product(f, e, d)])).forEach((x, c) => { if (x) this.structure.push([a, b, c, x]); })));
+  }
+  hat(xi) {
+    const out = new Float64Array(this.d ** 2);
+    this.generators.forEach((e, a) => { for (let i = 0; i < out.length; i++) out[i] += xi[a] * e[i]; });
+    return out;
+  }
+  vee(m) { return this.generators.map((e, a) => e.reduce((sum, x, i) => sum + x * m[i], 0) / this.squares[a]); }
+  identity() { return identity(this.d); }
+  log(g) { return this.vee(logarithm(g, this.d)); }
+  step(g, xi, h) { return product(g, exponential(this.hat(this.increment(xi, h)), this.d), this.d); }
+}
+// Isometries that are no matrices: an element is its exponential coordinates x, and the algebra is all that a product
+// needs. Along exp(x) = g exp(s u) the velocity u is dexp(−x) x', with dexp(−x) = ∫ exp(−t ad x) dt from 0 to 1.
+class Exponentials extends Algebra {
+  constructor(told) {
+    super(told, told.structure.length);
+    told.structure.forEach((rows, c) => rows.forEach((row, a) => row.forEach((x, b) => { if (x) this.structure.push([a, b, c, x]); })));
+  }
+  identity() { return new Float64Array(this.dim); }
+  log(x) { return [...x]; }
+  rate(x, u) {
+    const {dim: k} = this, block = new Float64Array(4 * k * k);  // exp of [[−ad, 1], [0, 0]] has the integral beside it
+    for (const [a, b, c, s] of this.structure) block[2 * k * c + b] -= s * x[a];
+    for (let i = 0; i < k; i++) block[2 * k * i + k + i] = 1;
+    const whole = exponential(block, 2 * k), dexp = new Float64Array(k * k);
+    for (let i = 0; i < k; i++) for (let j = 0; j < k; j++) dexp[i * k + j] = whole[2 * k * i + k + j];
+    const back = inverse(dexp, k);
+    return u.map((_, i) => u.reduce((sum, v, j) => sum + back[i * k + j] * v, 0));
+  }
+  step(x, xi, h) {  // one step of Runge and Kutta in s
+    const u = this.increment(xi, h), a = this.rate(x, u), b = this.rate(combine([1, x], [0.5, a]), u);
+    const c = this.rate(combine([1, x], [0.5, b]), u), d = this.rate(combine([1, x], [1, c]), u);
+    return combine([1, x], [1 / 6, a], [1 / 3, b], [1 / 3, c], [1 / 6, d]);
+  }
+}
+const groupOf = told => told.structure ? new Exponentials(told) : new Matrices(told);
 const NODES = [0.5 - Math.sqrt(0.15), 0.5, 0.5 + Math.sqrt(0.15)], WEIGHTS = [5 / 18, 8 / 18, 5 / 18];
 
 // Contours where a component of a grid is zero: segments [[x, y], [x, y]] in cells, by marching squares.

@@ -30,7 +30,7 @@ class Field {  // the grids of a slice in one frame
   swim(stroke) {
     const {group, k, pair} = this, m = stroke.mean.length, r = new Float64Array(m), rate = new Float64Array(m);
     const form = new Float64Array(2 * k), metric = new Float64Array(3), area = new Float64Array(k), [i, j] = pair;
-    let g = identity(group.d), cost = 0;
+    let g = group.identity(), cost = 0;
     const predicted = new Array(k).fill(0), path = [g], h = 1 / STEPS, xi = NODES.map(() => new Float64Array(k));
     for (let n = 0; n < STEPS; n++) {
       for (let q = 0; q < 3; q++) {

@@ -13,7 +13,9 @@ class View {
   take(field, stroke, path, outlines = null) {
     Object.assign(this, {field, stroke, group: field.group, path, outlines});
     this.grid = this.values ? new Grid(this.values, this.look.size, field.lower, field.upper) : null;
-    const all = [0, 1, 2].flatMap(s => [0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1].flatMap(t => this.lines(s + t).flat()));
+    this.hold([0, 1, 2].flatMap(s => [0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1].flatMap(t => this.lines(s + t).flat())));
+  }
+  hold(all) {  // the frame of the picture
     const known = all.filter(p => p.every(isFinite));
     const low = [0, 1].map(a => Math.min(...known.map(p => p[a]))), high = [0, 1].map(a => Math.max(...known.map(p => p[a])));
     this.centre = low.map((x, a) => (x + high[a]) / 2);
@@ -68,33 +70,39 @@ class View {
     if (this.kind === "axes" && !this.planar()) return this.axes(g)[6][1];
     return this.placed(g, [0, 0], d);
   }
+  thick(list, usual) { return list.length > 1 ? usual : 3 * usual; }  // a mass is a dot
+  ground() {}
+  words() {}
   draw(t, trail) {
     const {canvas, pen} = this, ratio = devicePixelRatio || 1, w = canvas.clientWidth, h = canvas.clientHeight;
-    if (!this.path || !w) return;
+    if (!w) return;
     if (canvas.width !== Math.round(w * ratio) || canvas.height !== Math.round(h * ratio)) {
       canvas.width = Math.round(w * ratio);
       canvas.height = Math.round(h * ratio);
     }
-    const scale = Math.min((w - 40) / 2 / this.half[0], (h - 40) / 2 / this.half[1]);
+    const scale = this.path ? Math.min((w - 40) / 2 / this.half[0], (h - 40) / 2 / this.half[1]) : 1;
     const to = p => [w / 2 + scale * (p[0] - this.centre[0]), h / 2 - scale * (p[1] - this.centre[1])];
     const style = getComputedStyle(document.documentElement), colour = name => style.getPropertyValue(name).trim();
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, w, h);
+    if (!this.path) return;
     pen.lineCap = pen.lineJoin = "round";
     const line = (list, ink, width) => {
       pen.strokeStyle = ink;
       pen.lineWidth = width;
       pen.beginPath();
       list.forEach((p, n) => n ? pen.lineTo(...to(p)) : pen.moveTo(...to(p)));
+      if (list.length === 1) pen.lineTo(...to(list[0]));
       pen.stroke();
     };
     if (this.kind === "disc") { pen.strokeStyle = colour("--line"); pen.lineWidth = 1; pen.beginPath(); pen.arc(...to([0, 0]), scale, 0, 7); pen.stroke(); }
-    this.lines(0).forEach(list => line(list, colour("--line"), 3));
+    this.ground(line, colour);
+    this.lines(0).forEach(list => line(list, colour("--line"), this.thick(list, 3)));
     const from = Math.max(0, t - trail), count = Math.ceil((t - from) * 48);
     if (count > 0) line(Array.from({length: count + 1}, (_, n) => this.middle(from + (t - from) * n / count)), colour("--gold"), 2);
     const lines = this.lines(t), own = ["--red", "--good", "--gold"], first = this.kind !== "axes" ? lines.length : this.planar() ? 1 : 6;
-    lines.forEach((list, n) => line(list, n < first ? colour("--blue") : colour(own[n - first]), 4));
-    if (this.kind === "disc") return;  // its lengths grow towards the rim
+    lines.forEach((list, n) => line(list, n < first ? colour("--blue") : colour(own[n - first]), this.thick(list, 4)));
+    if (this.kind === "disc" || this.kind === "places") { this.words(pen, to, colour("--soft")); return; }  // lengths are not those of the page
     const [long] = [5, 2, 1].map(f => f * 10 ** Math.floor(Math.log10(w / 4 / scale))).filter(s => s * scale <= w / 4);
     pen.fillStyle = colour("--soft");
     pen.fillRect(10, h - 12, long * scale, 2);
@@ -102,3 +110,37 @@ class View {
     pen.fillText(String(round(long, 3)), 10, h - 17);
   }
 }
+
+// The view of a body whose places are computed by the server: `told` for the stroke `of`.
+class Places extends View {
+  constructor(canvas, body) {
+    super(canvas, body, null);
+    this.of = null;
+  }
+  take() {}  // what the page knows does not say where the body is
+  show(told, stroke) {
+    const {shape: [parts, count], scale, frames} = told, whole = text => Float32Array.from(new Int16Array(bytes(text)), q => q === -32768 ? NaN : q / 32767 * scale);
+    const lines = whole(told.lines), way = whole(told.way);
+    Object.assign(this, {of: stroke, told, parts, count, frames, path: way});
+    this.at = t => {  // a picture of the body, and where its frame is
+      const n = Math.min(way.length / 2 - 2, Math.floor(t * frames)), part = t * frames - n, width = 2 * parts * count;
+      const between = (list, wide, i) => (1 - part) * list[n * wide + i] + part * list[(n + 1) * wide + i];
+      const line = p => Array.from({length: count}, (_, k) => [0, 1].map(a => between(lines, width, 2 * (p * count + k) + a)));
+      return {lines: Array.from({length: parts}, (_, p) => line(p)), middle: [0, 1].map(a => between(way, 2, a))};
+    };
+    const pairs = list => Array.from({length: list.length / 2}, (_, n) => [list[2 * n], list[2 * n + 1]]);
+    this.hold([...pairs(lines), ...told.behind.flat(), ...told.arrows.flatMap(arrow => arrow.line)]);
+  }
+  lines(t) { return this.at(t).lines; }
+  middle(t) { return this.at(t).middle; }
+  ground(line, colour) {
+    this.told.behind.forEach(list => line(list, colour("--line"), 0.6));
+    this.told.arrows.forEach(arrow => line(arrow.line, colour("--soft"), 1));
+  }
+  words(pen, to, ink) {
+    pen.fillStyle = ink;
+    pen.font = "12px system-ui, sans-serif";
+    for (const {line, name} of this.told.arrows) { const [x, y] = to(line[1]); pen.fillText(name, x + 4, y - 4); }
+  }
+}
+const viewOf = (canvas, body, look) => body.drawing === "places" ? new Places(canvas, body) : new View(canvas, body, look);
