@@ -108,7 +108,9 @@ def _derivative(size: int) -> np.ndarray:
         powers = np.arange(ORDER)
         # Coefficients by which the values of the powers of x at the nodes give their derivatives at 0.
         derivatives = (powers == 1).astype(float)
-        matrix[place, first : first + ORDER] = np.linalg.solve(nodes[None] ** powers[:, None].astype(float), derivatives)
+        matrix[place, first : first + ORDER] = np.linalg.solve(
+            nodes[None] ** powers[:, None].astype(float), derivatives
+        )
     return matrix
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine.jit import jit
+from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, Float
 from geodyn._geometry.groups.frames import unpack
 from geodyn._geometry.groups.isometries import act_on
@@ -16,8 +17,8 @@ from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._locomotion.connections.connection import AbstractConnection
 from geodyn._locomotion.strokes.stroke import FourierStroke
 from geodyn._locomotion.swimmers.curved_space import AbstractPointMasses
-from geodyn._plot.pages.encoding import quantise, text
-from geodyn._plot.scene.models import COORDINATES, Model, model_of, places_of
+from geodyn._plot.pages.encoding import box, quantise, text
+from geodyn._plot.scene.models import COORDINATES, Lines, Model, model_of, places_of
 from geodyn._plot.shapes.swimmers import over_strokes
 
 STROKES = 3
@@ -52,12 +53,13 @@ def places(body: AbstractConnection, stroke: FourierStroke) -> dict:
     known = known[np.isfinite(known).all(axis=1)]
     model = model_of(space, None, known)
     begin = np.asarray(group.origin)
-    eye = _eye(model, known, begin)
+    backdrop = [np.asarray(line) for line in model.backdrop(known)]
+    eye = _eye(model, backdrop, begin)
     lines = eye(places_of(model.place, drawn.lines))
     way = eye(places_of(model.place, drawn.way))
     is_chart = model.title == COORDINATES
     long = _round_length(known)
-    behind = [np.round(eye(np.asarray(line)), 4).tolist() for line in model.backdrop(known)]
+    behind = [np.round(eye(line), 4).tolist() for line in backdrop]
     scale = float(np.nanmax(np.abs(np.concatenate([lines.reshape(-1, 2), way]))))
     return {
         "frames": FRAMES,
@@ -75,31 +77,29 @@ def places(body: AbstractConnection, stroke: FourierStroke) -> dict:
 
 def _drawn(body: Any, g: Float[Array, "T d d"], shapes: Float[Array, "T m"]) -> Drawn:
     """The body at these elements and shapes: by its outline, its points, or a cross at its frame."""
-    space = body.group.space
     way = np.asarray(g)[:, :-1, -1]
-    look = _look(body)
-    if look is None:
+    own = _outlines(body, shapes)
+    if own is None:
         return Drawn(np.asarray(_cross(g)), way)
-    return Drawn(np.asarray(_moved(space, g, jax.vmap(look)(shapes))), way)
+    points = own.reshape(-1, own.shape[-1])
+    elements = jnp.repeat(g, len(points) // len(g), axis=0)
+    return Drawn(np.asarray(_moved(body.group.space, elements, points)).reshape(own.shape), way)
 
 
-def _look(body: Any) -> Callable[[Array], Array] | None:
-    """How the body looks in its frame, r -> [parts, points, n] in the chart; None for one that does not say."""
+@jit
+def _outlines(body: Any, shapes: Float[Array, "T m"]) -> Float[Array, "T L K n"] | None:
+    """How the body looks in its frame at these shapes, in the chart; None for one that does not say."""
     if getattr(body, "outline", None) is not None:
-        return body.outline
+        return native_rows(body.outline, shapes)
     if isinstance(body, AbstractPointMasses):
-        return lambda r: body.points(r)[:, None]  # each mass is a line of one point
+        return native_rows(body.points, shapes)[:, :, None]  # each mass is a line of one point
     return None
 
 
 @jit
-def _moved(space: AbstractManifold, g: Float[Array, "T d d"], lines: Float[Array, "T L K n"]) -> Array:
-    """The lines of a body at the elements g."""
-
-    def at(g: Float[Array, "d d"], lines: Float[Array, "L K n"]) -> Array:
-        return jax.vmap(jax.vmap(lambda x: act_on(space, g, x)))(lines)
-
-    return jax.vmap(at)(g, lines)
+def _moved(space: AbstractManifold, g: Float[Array, "N d d"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
+    """Where each element takes its point."""
+    return native_rows(lambda g, x: act_on(space, g, x), g, x)
 
 
 def _cross(g: Float[Array, "T d d"]) -> Float[Array, "T n 2 n"]:
@@ -112,14 +112,13 @@ def _cross(g: Float[Array, "T d d"]) -> Float[Array, "T n 2 n"]:
     return jax.vmap(arms)(g)
 
 
-def _eye(model: Model, x: np.ndarray, begin: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def _eye(model: Model, backdrop: Lines, begin: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """How points of the picture are seen in the plane of the page. A picture in space is seen from the side on which
     the body begins, if it is a surface around something, and from above."""
     first = places_of(model.place, begin[None])[0]
     if len(first) == 2:
         return lambda p: p
-    lines = model.backdrop(x)
-    outward = first - np.mean(np.concatenate(lines), axis=0) if lines else np.zeros(3)
+    outward = first - box(np.concatenate(backdrop), True)[0] if backdrop else np.zeros(3)
     around = np.hypot(outward[0], outward[1]) > 0.1 * np.abs(first).max(initial=1e-9)
     side = np.arctan2(outward[1], outward[0]) if around else SIDE
     across = np.array([-np.sin(side), np.cos(side), 0.0])

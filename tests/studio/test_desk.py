@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import geodyn as gd
 from geodyn.__main__ import main
@@ -317,14 +318,129 @@ def test_exported_page_is_one_small_file(name, tmp_path, capsys):
 
 
 def test_bodies_in_the_eight_geometries():
-    """Of groups of matrices; the page says which it cannot multiply."""
+    """Of groups of matrices by their generators, of others by the brackets."""
     kind = kind_of("two-legged")
     for name in ("nil", "s2xe"):
         body, python = made(kind, {"space": name})
         told = group_of(body.group)
         assert len(told["generators"]) == 4 and "gd.spaces.THURSTON" in python
-    with pytest.raises(ValueError, match="computes with matrices, and the isometries of SL2 are none"):
-        group_of(made(kind, {"space": "sl2"})[0].group)
+    group = made(kind, {"space": "sl2"})[0].group
+    told = group_of(group)
+    assert "generators" not in told
+    a, b = np.array([0.3, -0.2, 0.5, 0.1]), np.array([0.7, 0.4, -0.1, 0.2])
+    np.testing.assert_allclose(np.einsum("kij,i,j->k", told["structure"], a, b), group.bracket(a, b), atol=1e-12)
+
+
+LEGS = """
+import geodyn as gd
+import jax.numpy as jnp
+
+def on_torus(ring=2.0, tube=1.0):
+    def place(x):
+        far = ring + tube * jnp.cos(x[1])
+        return jnp.stack([far * jnp.cos(x[0]), far * jnp.sin(x[0]), tube * jnp.sin(x[1])])
+
+    found = gd.symmetries(gd.spaces.Embedded(place, 3, 2), [0.0, 0.8])
+    return gd.swimmers.TwoLegged(found.space)
+
+def in_sol():
+    found = gd.symmetries(gd.spaces.Sol(), [0.0, 0.0, 0.0])
+    return gd.swimmers.TwoLegged(found.space)
+"""
+WALK = {"mean": [0.8, 0.8], "cosine": [[0.3], [0.0]], "sine": [[0.0], [0.3]]}
+LEGGED = {"pair": [0, 1], "at": [0.8, 0.8], "lower": [0.3, 0.1], "upper": [1.4, 1.4], "frame": "body", "stroke": WALK}
+
+
+@pytest.fixture
+def legs(tmp_path, monkeypatch):
+    (tmp_path / "my_legs.py").write_text(LEGS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_legs", raising=False)
+    return Desk({name: kind_of(f"my_legs:{name}") for name in ("on_torus", "in_sol")})
+
+
+def turned_on_a_torus(ring=2.0, tube=1.0, height=0.8):
+    """By how far two legs of masses 1 go around a torus, as a length where they began: the momentum about its axis
+    is Σ ρ² φ' with the distance ρ from the axis. The geodesics to the feet are those of scipy."""
+
+    def feet(leg, angle):  # (φ, height angle) of both
+        ends = []
+        for side in (1.0, -1.0):
+
+            def rate(_, y):
+                _, v, du, dv = y
+                rho = ring + tube * np.cos(v)
+                return [du, dv, 2 * tube * np.sin(v) / rho * du * dv, -rho * np.sin(v) / tube * du**2]
+
+            far = ring + tube * np.cos(height)
+            start = [0.0, height, leg * np.cos(angle) / far, side * leg * np.sin(angle) / tube]
+            ends.append(solve_ivp(rate, (0.0, 1.0), start, rtol=1e-11, atol=1e-12).y[:2, -1])
+        return np.array(ends)
+
+    count, eps = 64, 1e-4
+    far = ring + tube * np.cos(height)
+    total = 0.0
+    for t in np.arange(count) / count:  # the trapezoidal rule around a stroke is exact to rounding soon
+        shape = lambda t: (0.8 + 0.3 * np.cos(2 * np.pi * t), 0.8 + 0.3 * np.sin(2 * np.pi * t))  # noqa: E731
+        rho2 = (ring + tube * np.cos(feet(*shape(t))[:, 1])) ** 2
+        rates = (feet(*shape(t + eps))[:, 0] - feet(*shape(t - eps))[:, 0]) / (2 * eps)
+        total -= rho2 @ rates / (far**2 + rho2.sum()) / count
+    return far * total
+
+
+@pytest.mark.long
+def test_a_body_on_a_torus(legs):
+    """Its one symmetry was found: the displacement is that of its momentum, which scipy has, and each picture is the
+    body at its shape, turned about the axis so far."""
+    about = legs.answer("body", {"body": "on_torus"}, silent)
+    assert about["drawing"] == "places" and about["frames"] == ["body"] and about["start"] == [0.8, 0.8]
+    given = LEGGED | {"body": "on_torus"}
+    (moved,) = legs.answer("exact", given, silent)["motion"]
+    expected = turned_on_a_torus()
+    assert abs(expected) > 1e-3  # the basis may have either sign
+    np.testing.assert_allclose(abs(moved), abs(expected), rtol=1e-6)
+    told = legs.answer("places", given, silent)
+    lines = array_of(told["lines"], told["scale"]).reshape(-1, *told["shape"], 2)
+    way = array_of(told["way"], told["scale"]).reshape(-1, 2)
+    assert told["frames"] * 3 + 1 == len(lines) == len(way) and not told["missing"] and len(told["behind"]) == 50
+    far = 2 + np.cos(0.8)
+    angle = expected / far * np.arange(4)
+    for k, turn in enumerate(angle):
+        # Seen from the side of the body, 30 degrees above the plane of the torus.
+        x, y, z = far * np.cos(turn), far * np.sin(turn), np.sin(0.8)
+        seen = [y, z * np.cos(np.pi / 6) - x * np.sin(np.pi / 6)]
+        np.testing.assert_allclose(way[k * told["frames"]], seen, atol=2e-4)
+        np.testing.assert_allclose(lines[k * told["frames"], 0, 0], seen, atol=2e-4)
+    with pytest.raises(ValueError, match="minimum-perturbation frame is that of matrices"):
+        legs.answer("fields", given | {"frame": "minimum perturbation"}, silent)
+
+
+def array_of(text, scale):
+    return np.frombuffer(b64decode(text), "<i2") / 32767 * scale
+
+
+@pytest.mark.long
+def test_grids_in_sol(legs):
+    """With the group that was found: A, F and G of the coarse grid are those of the library; so is the displacement,
+    which the known group of matrices has as well."""
+    given = LEGGED | {"body": "in_sol"}
+    told = legs.answer("fields", given, silent)
+    size = told["size"]
+    known = gd.swimmers.TwoLegged(gd.spaces.Sol())
+    shapes = grid(given["lower"], given["upper"], size)
+    some = np.array([0, 17, 5 * size, size**2 // 2, size**2 - 1])
+    found = made(legs.kinds["in_sol"], {})[0]
+    form, curvature = array(told["form"], size**2, 3, 2), array(told["curvature"], size**2, 3)
+    for i in some:
+        r = jnp.asarray(shapes[i])
+        np.testing.assert_allclose(form[i], gd.connection(found, r), atol=1e-6)
+        np.testing.assert_allclose(curvature[i], gd.curvature(found, r)[:, 0, 1], atol=2e-4 * np.abs(curvature).max())
+        G = gd.shape_metric(known, r)
+        np.testing.assert_allclose(array(told["metric"], size**2, 3)[i], [G[0, 0], G[0, 1], G[1, 1]], rtol=1e-5)
+    assert told["error"] < 1e-6
+    moved = legs.answer("exact", given, silent)["motion"]
+    same = known.group.log(gd.holonomy(known, the_stroke(WALK)))
+    np.testing.assert_allclose(np.linalg.norm(moved), np.linalg.norm(same), rtol=1e-8)
 
 
 def test_data_cannot_leave_its_place():

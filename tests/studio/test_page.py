@@ -321,6 +321,90 @@ def test_old_numbers_are_those_of_the_body_before(page):
     assert "old" not in numbers_of(page) and page.inner_text("#kept") == ""
 
 
+LEGS = """
+import geodyn as gd
+import jax.numpy as jnp
+
+def on_torus(ring=2.0, tube=1.0):
+    def place(x):
+        far = ring + tube * jnp.cos(x[1])
+        return jnp.stack([far * jnp.cos(x[0]), far * jnp.sin(x[0]), tube * jnp.sin(x[1])])
+
+    found = gd.symmetries(gd.spaces.Embedded(place, 3, 2), [0.0, 0.8])
+    return gd.swimmers.TwoLegged(found.space)
+"""
+
+
+def grid_and_holonomy(page, body):
+    """(the net motion by the grid of the page alone, that of gd.holonomy) for the stroke of the page."""
+    grid = page.evaluate("[...field().swim(state.stroke).motion]")
+    return grid, motion_of(page, body, stroke_of(page))
+
+
+@pytest.mark.weekly
+@pytest.mark.long
+def test_a_body_whose_isometries_are_no_matrices(browser, tmp_path):
+    """Two legs on a torus, whose symmetry was found: the page has the displacement of gd.holonomy while one drags, and
+    draws the body turned about the axis so far when one lets go; without the server it says that it cannot."""
+    (tmp_path / "my_legs.py").write_text(LEGS)
+    process, at = started(tmp_path, "my_legs:on_torus")
+    known = {}
+    exec(LEGS, known)
+    body = known["on_torus"]()
+    page = opened(browser, at)
+    until(page, "exact && view.of === state.stroke")
+    drag(page, "#panels svg .handle", (15, -12))
+    told = page.inner_text("#seen")
+    assert "computed by the server" in told or "lies in space" in told
+    until(page, "exact && view.of === state.stroke")
+    assert page.inner_text("#seen") == "It is drawn as the surface lies in space."
+    grid, exact = grid_and_holonomy(page, body)
+    assert abs(exact[0]) > 0.01
+    np.testing.assert_allclose(grid, exact, rtol=1e-6)
+    assert "Checked by gd.holonomy" in page.inner_text("#check")
+    shown = page.locator("#rows tr").first.inner_text().split()
+    np.testing.assert_allclose(float(shown[1]), exact[0], atol=2e-5)
+    # The Killing field has the length 1 where the body begins, at the distance far from the axis.
+    far = 2 + np.cos(0.8)
+    along = np.sign(float(body.space.killing_fields(body.group.origin)[0, 0]))
+    for strokes in (1, 2):
+        turn = along * strokes * exact[0] / far
+        seen = [far * np.sin(turn), np.sin(0.8) * np.cos(np.pi / 6) - far * np.cos(turn) * np.sin(np.pi / 6)]
+        np.testing.assert_allclose(page.evaluate(f"view.middle({strokes})"), seen, atol=2e-4)
+        np.testing.assert_allclose(page.evaluate(f"view.lines({strokes})[1][0]"), seen, atol=2e-4)
+    assert page.locator("[name=frame][value='minimum perturbation']").is_disabled()
+    alone = saved(page, "page", tmp_path)
+    stopped(process)
+    until(page, "!server.open")
+    drag(page, "#panels svg .handle", (-10, 10))
+    assert "needs the server (geodyn studio)" in page.inner_text("#seen")
+    np.testing.assert_allclose(*grid_and_holonomy(page, body), rtol=1e-6)
+    page.close()
+    other = browser.new_page()
+    other.goto(alone.as_uri())
+    until(other, "panels.length && result && view.told")
+    np.testing.assert_allclose(other.evaluate("result.motion"), exact, rtol=1e-6)
+    np.testing.assert_allclose(other.evaluate("view.middle(2)"), seen, atol=2e-4)
+    drag(other, "#panels svg .handle", (10, 10))
+    assert "drawn under an earlier stroke" in other.inner_text("#seen")
+    other.close()
+
+
+@pytest.mark.long
+def test_products_of_isometries_that_do_not_commute(page):
+    """In SL2(R)~, of which no group of matrices is known: the grid of the page has the displacement of gd.holonomy, all
+    four components of it."""
+    page.select_option("#body", "two-legged")
+    until(page, "state.body.name === 'two-legged' && panels.length && exact")
+    page.locator("#parameters select").select_option("sl2")
+    until(page, "state.body.group.structure && !asking && panels.length === 5")
+    grid, exact = grid_and_holonomy(page, gd.swimmers.TwoLegged(gd.spaces.SL2()))
+    assert np.abs(exact).min() > 1e-4
+    np.testing.assert_allclose(grid, exact, atol=1e-6 * np.abs(exact).max())
+    until(page, "exact && view.of === state.stroke")
+    assert "drawn in the model: Poincaré disc × line" in page.inner_text("#seen")
+
+
 def test_metric_stands_beside_the_curvature(page):
     assert page.locator("#panels svg").count() == 4
     panel = page.locator("#panels svg").last

@@ -376,7 +376,7 @@ async function follows(at, stroke) {  // the places of a body that only the serv
   frame();
 }
 function seen() {  // what the picture of such a body shows
-  const {told, of} = view ?? {}, shown = told && `It is ${told.title}${told.arrows.length ? `; the arrows are ${told.long} long` : ""}.${told.missing ? " What is too far in the chart is not drawn." : ""}`;
+  const {told, of} = view ?? {}, shown = told && `It is ${told.title}${told.arrows.length ? `; the thin lines along them are ${told.long} long` : ""}.${told.missing ? " What is too far in the chart is not drawn." : ""}`;
   const alone = data.alone || !server.open;
   find("seen").textContent = view?.kind !== "places" ? "" : of === state.stroke ? shown
     : alone ? "Where this stroke leads the body needs the server (geodyn studio): its isometries are no matrices, which the page could multiply. The numbers go on" + (told ? "; the body is drawn under an earlier stroke." : ".")
