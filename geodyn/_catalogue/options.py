@@ -54,18 +54,19 @@ def body_of(name: str) -> Body:
             raise ValueError(f"{name!r} must be module:class, importable from here ({error})") from None
         return Body(kind, f"{attribute} of {module}", (0.1,), asked="net displacement")
     # Of several bodies of one class the first has its name.
-    of_class = {_bare(body.kind.__name__): key for key, body in reversed(BODIES.items())}
-    names = of_class | {_bare(key): key for key in BODIES}
-    if _bare(name) in WITHOUT_OPTIMUM:
-        raise ValueError(f"there is no search for strokes of {name!r}: {WITHOUT_OPTIMUM[_bare(name)]}")
-    if _bare(name) not in names:
-        nearest = get_close_matches(_bare(name), names, 1)
+    of_class = {bare(body.kind.__name__): key for key, body in reversed(BODIES.items())}
+    names = of_class | {bare(key): key for key in BODIES}
+    if bare(name) in WITHOUT_OPTIMUM:
+        raise ValueError(f"there is no search for strokes of {name!r}: {WITHOUT_OPTIMUM[bare(name)]}")
+    if bare(name) not in names:
+        nearest = get_close_matches(bare(name), names, 1)
         remedy = f"did you mean {names[nearest[0]]!r}?" if nearest else "`geodyn stroke` lists them"
         raise ValueError(f"there is no body {name!r}: {remedy}")
-    return BODIES[names[_bare(name)]]
+    return BODIES[names[bare(name)]]
 
 
-def _bare(name: str) -> str:
+def bare(name: str) -> str:
+    """A name of which case, hyphens and underscores do not matter."""
     return name.lower().replace("-", "").replace("_", "")
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from geodyn._catalogue.bodies import BODIES, SPACES, WRITTEN, Body
-from geodyn._catalogue.options import NONE, body_of, defaults, is_given
+from geodyn._catalogue.options import NONE, WITHOUT_OPTIMUM, bare, body_of, defaults, is_given
 from geodyn._geometry.groups.rigid import SE2, SO2
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric, AbstractLinkSwimmer
@@ -18,6 +18,10 @@ from geodyn._plot.shapes.names import shape_names
 from geodyn._studio.checks import choice, number, numbers
 from geodyn._studio.fields import drawing, frames_of, group_of
 
+SMALL_LOOPS = (
+    "Where small loops of shapes lead it, gd.plot.small_loops(body, component, r) draws; where a stroke does,"
+    " gd.plot.displacement(body, stroke), and gd.plot.swim(body, stroke, path) films it."
+)
 NEAR = 4.0
 """Sliders go from a quarter of a default to four times it."""
 
@@ -38,6 +42,8 @@ def kind_of(name: str) -> Kind:
     """
     module, _, attribute = name.partition(":")
     if not attribute:
+        if bare(name) in WITHOUT_OPTIMUM:
+            raise ValueError(f"the studio draws height functions, of which {name} has none. {SMALL_LOOPS}")
         known = body_of(name)
         key = next(key for key, body in BODIES.items() if body is known)
         return Kind(key, known, "", f"gd.swimmers.{known.kind.__name__}")
@@ -121,8 +127,7 @@ def made(kind: Kind, given: dict) -> tuple[AbstractConnection, str]:
     if isinstance(body, AbstractForceBalance):
         raise ValueError(
             f"{kind.call} balances forces that are not linear in the velocities: it has no connection and no height"
-            f" functions, which the studio draws. `geodyn stroke {kind.name}` looks for its best"
-            " stroke, and gd.plot.swim(body, stroke, path) films one."
+            f" functions, which the studio draws. {SMALL_LOOPS}"
         )
     if not isinstance(body, AbstractConnection):
         raise ValueError(

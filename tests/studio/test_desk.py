@@ -16,7 +16,7 @@ from geodyn.__main__ import main
 from geodyn._studio.assemble import assembled
 from geodyn._studio.bodies import kind_of, made
 from geodyn._studio.desk import ASKS, Desk
-from geodyn._studio.fields import PROBES, SIZE, grid, group_of, interpolated
+from geodyn._studio.fields import PROBES, SIZE, curvature_of_grid, grid, group_of, interpolated
 
 REGION = {"lower": [-2.0, -2.0], "upper": [2.0, 2.0]}
 STROKE = {"mean": [0.1, -0.2], "cosine": [[0.9, 0.1], [0.2, 0.0]], "sine": [[-0.2, 0.0], [0.8, 0.1]]}
@@ -419,6 +419,21 @@ def array_of(text, scale):
     return np.frombuffer(b64decode(text), "<i2") / 32767 * scale
 
 
+def test_curvature_of_a_grid():
+    """Of A₁ = (x y², sin x) and A₂ = (x³, y): F = ∂₁A₂ − ∂₂A₁, since translations commute. One singular shape spoils
+    only what is interpolated by its means."""
+    size = 21
+    shapes = grid([0.0, 0.5], [1.0, 1.5], size)
+    x, y = shapes.T
+    form = np.stack([np.stack([x * y**2, x**3], -1), np.stack([np.sin(x), y], -1)], 1)
+    step = np.array([0.05, 0.05])
+    found = curvature_of_grid(gd.groups.Translation(2), form, step)
+    np.testing.assert_allclose(found, np.stack([3 * x**2 - 2 * x * y, 0 * x], -1), atol=1e-10)
+    form[-1] = np.nan
+    lost = ~np.isfinite(curvature_of_grid(gd.groups.Translation(2), form, step)).all(axis=1)
+    assert lost[-1] and lost.sum() == 7  # the nearest four in its row and in its column
+
+
 @pytest.mark.long
 def test_grids_in_sol(legs):
     """With the group that was found: A, F and G of the coarse grid are those of the library; so is the displacement,
@@ -460,3 +475,6 @@ def test_command_line_errors(capsys, tmp_path):
     assert "one shape variable" in capsys.readouterr().err
     assert main(["studio", "purcel"]) == 2
     assert "did you mean 'purcell'?" in capsys.readouterr().err
+    for name in ("dry-links", "geodyn.swimmers:PowerLawLinks"):
+        assert main(["studio", name]) == 2
+        assert "gd.plot.small_loops(body, component, r)" in capsys.readouterr().err

@@ -413,7 +413,7 @@ function tell() {
     const off = known && predicted ? Math.abs(predicted[c] - motion[c]) / largest : null, angle = c >= group.translations;
     const number = (x, least) => told(Math.abs(x) < least ? 0 : x);
     return [name + (angle ? " (rad)" : ""), number(motion?.[c], noise), ...(old ? [number(old.motion?.[c], grid)] : []), number(predicted?.[c], grid),
-      off === null || !isFinite(off) ? "–" : off < 5e-6 ? "0 %" : `${+(100 * off).toPrecision(2)} %`];
+      off === null || !isFinite(off) ? "–" : off < 5e-6 ? "0 %" : off > 10 ? "> 1000 %" : `${+(100 * off).toPrecision(2)} %`];
   });
   const row = (name, of) => rows.push([name, told(known ? of(motion, cost) : null),
     ...(old ? [told(old.motion ? of(old.motion, old.cost, state.old?.told.towing) : null)] : []), "", ""]);
