@@ -125,9 +125,10 @@ def made(kind: Kind, given: dict) -> tuple[AbstractConnection, str]:
     except (TypeError, IndexError) as error:
         raise ValueError(f"{kind.call} cannot be made of these parameters: {error}") from error
     if isinstance(body, AbstractForceBalance):
+        searched = f"`geodyn stroke {kind.name}` looks for its best stroke. " if kind.name in BODIES else ""
         raise ValueError(
             f"{kind.call} balances forces that are not linear in the velocities: it has no connection and no height"
-            f" functions, which the studio draws. {SMALL_LOOPS}"
+            f" functions, which the studio draws. {searched}{SMALL_LOOPS}"
         )
     if not isinstance(body, AbstractConnection):
         raise ValueError(
