@@ -1,6 +1,5 @@
 """The bodies of the studio: how the page names them, their parameters, and what it needs to begin."""
 
-import inspect
 from importlib import import_module
 from typing import Any, NamedTuple, cast
 
@@ -27,12 +26,14 @@ NEAR = 4.0
 
 
 class Kind(NamedTuple):
-    """A kind of body: how to make one from its parameters, and the Python that does the same."""
+    """A kind of body: how to make one from its parameters, and the Python that does the same: the name of what makes
+    it, or, if it `is_made`, the body itself."""
 
     name: str
     known: Body
     imports: str
     call: str
+    is_made: bool = False
 
 
 def kind_of(name: str) -> Kind:
@@ -50,14 +51,14 @@ def kind_of(name: str) -> Kind:
     known, imports = body_of(name), f"from {module} import {attribute}"
     made = getattr(import_module(module), attribute)
     if isinstance(made, AbstractConnection):
-        return Kind(name, known._replace(kind=lambda: made), imports, attribute)
+        return Kind(name, known._replace(kind=lambda: made), imports, attribute, is_made=True)
     return Kind(name, known, imports, attribute)
 
 
 def measured(name: str, body: MeasuredConnection) -> Kind:
     """The kind of a connection that was fitted to the data of a file."""
     known = Body(lambda: body, f"measured: {name}", (0.1,), asked="net displacement")
-    return Kind(name, known, "", f"gd.bundles.read_connection({name!r})")
+    return Kind(name, known, "", f"gd.bundles.read_connection({name!r})", is_made=True)
 
 
 def parameters(kind: Kind) -> list[dict[str, Any]]:
@@ -134,8 +135,7 @@ def made(kind: Kind, given: dict) -> tuple[AbstractConnection, str]:
         raise ValueError(
             f"{kind.call} makes {type(body).__name__}; wanted a body with a connection, such as gd.swimmers.Purcell()."
         )
-    called = isinstance(kind.known.kind, type) or inspect.signature(kind.known.kind).parameters or ":" not in kind.name
-    python = kind.call if kind.call.endswith(")") or not called else f"{kind.call}({', '.join(told)})"
+    python = kind.call if kind.is_made else f"{kind.call}({', '.join(told)})"
     return body, python
 
 

@@ -27,7 +27,7 @@ from geodyn._locomotion.motion.along import minimum_perturbation_along
 from geodyn._locomotion.motion.flux import flux
 from geodyn._locomotion.motion.holonomy import cost, holonomy, path
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke
-from geodyn._plot.shapes.swimmers import swim
+from geodyn._plot.shapes.swimmers import check_swimmer, swim
 from geodyn._studio.assemble import assembled
 from geodyn._studio.bodies import Kind, describe, made, measured, with_metric
 from geodyn._studio.checks import choice, number, numbers, words
@@ -167,6 +167,7 @@ class Desk:
         """A GIF of the body that swims."""
         body, slice, _ = self._slice(given)
         stroke = self._stroke(given, len(slice[1]))
+        check_swimmer(body)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "stroke.gif"
             swim(body, stroke, file)

@@ -17,6 +17,7 @@ from geodyn._studio.assemble import assembled
 from geodyn._studio.bodies import kind_of, made
 from geodyn._studio.desk import ASKS, Desk
 from geodyn._studio.fields import PROBES, SIZE, curvature_of_grid, grid, group_of, interpolated
+from geodyn._studio.places import places
 
 REGION = {"lower": [-2.0, -2.0], "upper": [2.0, 2.0]}
 STROKE = {"mean": [0.1, -0.2], "cosine": [[0.9, 0.1], [0.2, 0.0]], "sine": [[-0.2, 0.0], [0.8, 0.1]]}
@@ -245,6 +246,9 @@ class Slider(gd.AbstractSwimmer):
 def unknown(length):
     return eel(length)
 
+def fixed():
+    return snake
+
 def nothing():
     return 3
 """
@@ -255,7 +259,7 @@ def own(tmp_path, monkeypatch):
     (tmp_path / "my_eel.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "my_eel", raising=False)
-    return Desk({name: kind_of(f"my_eel:{name}") for name in ("snake", "eel", "Slider", "unknown", "nothing")})
+    return Desk({name: kind_of(f"my_eel:{name}") for name in ("snake", "eel", "Slider", "unknown", "fixed", "nothing")})
 
 
 def test_bodies_of_ones_own(own):
@@ -267,6 +271,7 @@ def test_bodies_of_ones_own(own):
         "mode 2",
     ]
     assert own.answer("body", {"body": "snake"}, silent)["python"] == "snake"
+    assert own.answer("body", {"body": "fixed"}, silent)["python"] == "fixed()"
     slider = own.answer("body", {"body": "Slider"}, silent)
     assert (
         slider["python"] == "Slider(size=1.0)"
@@ -413,6 +418,30 @@ def test_a_body_on_a_torus(legs):
         np.testing.assert_allclose(lines[k * told["frames"], 0, 0], seen, atol=2e-4)
     with pytest.raises(ValueError, match="minimum-perturbation frame is that of matrices"):
         legs.answer("fields", given | {"frame": "minimum perturbation"}, silent)
+
+
+class Drifter(gd.AbstractSwimmer):
+    """One that does not say how it looks."""
+
+    group: gd.groups.FrameGroup = gd.groups.isometry_group(gd.spaces.SL2())
+
+    def dissipation(self, r, xi, rdot):
+        return xi @ xi + 2 * xi[0] * r[1] * rdot[0] + 3 * rdot @ rdot
+
+
+@pytest.mark.long
+def test_places_of_a_frame():
+    """A body without a picture is the cross of its frame, in the model of the space: a line along each vector."""
+    body = Drifter()
+    stroke = the_stroke()
+    told = places(body, stroke)
+    assert told["shape"] == [3, 2] and not told["arrows"] and "Poincaré disc × line" in told["title"]
+    lines = array_of(told["lines"], told["scale"]).reshape(-1, 3, 2, 2)
+    way = array_of(told["way"], told["scale"]).reshape(-1, 2)
+    np.testing.assert_allclose(lines[:, :, 0], np.broadcast_to(way[:, None], lines[:, :, 0].shape), atol=1e-4)
+    assert np.linalg.norm(way[told["frames"]] - way[0]) > 0.01
+    with pytest.raises(ValueError, match="no picture in the plane"):
+        gd.plot.check_swimmer(body)
 
 
 def array_of(text, scale):

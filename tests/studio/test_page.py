@@ -343,6 +343,7 @@ def grid_and_holonomy(page, body):
 
 @pytest.mark.weekly
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_a_body_whose_isometries_are_no_matrices(browser, tmp_path):
     """Two legs on a torus, whose symmetry was found: the page has the displacement of gd.holonomy while one drags, and
     draws the body turned about the axis so far when one lets go; without the server it says that it cannot."""
