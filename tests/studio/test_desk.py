@@ -351,6 +351,14 @@ def on_torus(ring=2.0, tube=1.0):
 def in_sol():
     found = gd.symmetries(gd.spaces.Sol(), [0.0, 0.0, 0.0])
     return gd.swimmers.TwoLegged(found.space)
+
+def three_lengths():
+    def places(r):
+        body = jnp.array([0.0, 1.0, 0.0])
+        feet = [jnp.array([-0.3, 0.2, 0.3]), r[0] * jnp.eye(3)[0], jnp.stack([0 * r[0], 0.5 * r[1], r[2]])]
+        return jnp.stack([body, *(body + foot for foot in feet)])
+
+    return gd.swimmers.PointMasses(gd.spaces.SL2(), [1.0, 1.0, 1.0, 1.0], places)
 """
 WALK = {"mean": [0.8, 0.8], "cosine": [[0.3], [0.0]], "sine": [[0.0], [0.3]]}
 LEGGED = {"pair": [0, 1], "at": [0.8, 0.8], "lower": [0.3, 0.1], "upper": [1.4, 1.4], "frame": "body", "stroke": WALK}
@@ -361,7 +369,7 @@ def legs(tmp_path, monkeypatch):
     (tmp_path / "my_legs.py").write_text(LEGS)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "my_legs", raising=False)
-    return Desk({name: kind_of(f"my_legs:{name}") for name in ("on_torus", "in_sol")})
+    return Desk({name: kind_of(f"my_legs:{name}") for name in ("on_torus", "in_sol", "three_lengths")})
 
 
 def turned_on_a_torus(ring=2.0, tube=1.0, height=0.8):
@@ -418,6 +426,19 @@ def test_a_body_on_a_torus(legs):
         np.testing.assert_allclose(lines[k * told["frames"], 0, 0], seen, atol=2e-4)
     with pytest.raises(ValueError, match="minimum-perturbation frame is that of matrices"):
         legs.answer("fields", given | {"frame": "minimum perturbation"}, silent)
+
+
+@pytest.mark.long
+def test_three_shape_variables_in_sl2(legs):
+    """A stroke that leaves the slice has its net motion, but no area integral; masses are dots."""
+    stroke = {"mean": [0.6, 0.6, 0.5], "cosine": [[0.2], [0.0], [0.1]], "sine": [[0.0], [0.2], [0.1]]}
+    given = LEGGED | {"body": "three_lengths", "at": [0.6, 0.6, 0.5], "stroke": stroke}
+    told = legs.answer("exact", given, silent)
+    body = made(legs.kinds["three_lengths"], {})[0]
+    moved = body.group.log(gd.holonomy(body, the_stroke(stroke)))
+    np.testing.assert_allclose(told["motion"], moved, atol=1e-10)
+    assert told["predicted"] is None
+    assert legs.answer("places", given, silent)["shape"] == [4, 1]
 
 
 class Drifter(gd.AbstractSwimmer):

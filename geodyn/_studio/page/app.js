@@ -352,12 +352,12 @@ function later() {  // at rest, the exact numbers
   timer = setTimeout(async () => {
     const stroke = state.stroke, sliced = lies(stroke), at = copied({...request()});
     try {
-      const told = await server.ask("exact", {...at, stroke, poses: !sliced});
+      const told = await server.ask("exact", {...at, stroke, poses: !sliced && view?.kind !== "places"});
       if (stroke !== state.stroke) return;
       exact = told;
       if (!sliced) {
         result = {motion: told.motion, cost: told.cost, predicted: told.predicted, old: result.old};
-        view?.take(fields.body, stroke, told.poses.map(g => Float64Array.from(g.flat())), told.outlines);
+        if (told.poses) view?.take(fields.body, stroke, told.poses.map(g => Float64Array.from(g.flat())), told.outlines);
       }
       find("check").textContent = checked(told, stroke, sliced);
       if (sliced) Object.assign(result, {motion: told.motion, cost: told.cost});
