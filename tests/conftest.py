@@ -48,7 +48,8 @@ MOST_PROGRAMS = 2000
 def pytest_configure(config):
     """Compiled programs are kept between runs; one folder a worker, since the cache's writes are not atomic. What any
     worker compiled in an earlier run all find. Ctrl-C is heeded also where a shell started the tests in the background,
-    which lets them and what they start ignore it."""
+    which lets them and what they start ignore it. Files are given to workers in the order of the collection."""
+    config.option.loadscopereorder = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = config.cache.mkdir("jax-" + os.environ.get("PYTEST_XDIST_WORKER", "main"))
@@ -101,6 +102,19 @@ class Compiler:
 
 
 COMPILER = Compiler()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Tests marked `users` come last, in each file and of the files: at a change from the others or back all that was
+    compiled is forgotten."""
+    marked = {item: item.get_closest_marker("users") is not None for item in items}
+    kinds = {}
+    for item in items:
+        kinds.setdefault(item.path, set()).add(marked[item])
+    items.sort(key=lambda item: (min(kinds[item.path]), max(kinds[item.path])))
+    files = {path: k for k, path in enumerate(dict.fromkeys(item.path for item in items))}
+    items.sort(key=lambda item: (files[item.path], marked[item]))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -28,23 +28,28 @@ def names(what):
     return [line.partition(": ")[0] for line in lines]
 
 
+@pytest.fixture(scope="module")
+def by_gauss():
+    return motion(gd.Gauss(2))
+
+
 def motion(method, q0=((0.1, 0.0),)):
     body = gd.System(gd.spaces.Sphere(2), [1.0], gd.Harmonic(1.0, [0.0, 0.0]), Tilted())
     return gd.integrate(body, q0, t1=0.1, steps=2, method=method)
 
 
-def test_a_motion():
+def test_a_motion(by_gauss):
     """Its method, what acts on it, of the user too, and from what they are derived; each once."""
-    found = names(motion(gd.Gauss(2)))
+    found = names(by_gauss)
     assert sorted(found) == ["AbstractLagrangianSystem", "ButcherTableau", "Gauss", "Harmonic", "Tilted"]
     other = names(motion(gd.methods.StormerVerlet()))
     assert "StormerVerlet" in other and "Gauss" not in other
-    assert "Tilted: Somebody, *A Journal* 1 (2001) 2, whose title takes two lines.\n" in gd.cite(motion(gd.Gauss(2)))
+    assert "Tilted: Somebody, *A Journal* 1 (2001) 2, whose title takes two lines.\n" in gd.cite(by_gauss)
 
 
-def test_a_batch_and_a_member_of_it():
+def test_a_batch_and_a_member_of_it(by_gauss):
     batch = jax.vmap(lambda q: motion(gd.Gauss(2), q))(jnp.array([[[0.1, 0.0]], [[0.2, 0.0]]]))
-    assert names(batch) == names(jax.tree.map(lambda x: x[0], batch)) == names(motion(gd.Gauss(2)))
+    assert names(batch) == names(jax.tree.map(lambda x: x[0], batch)) == names(by_gauss)
 
 
 def test_parts_in_containers():

@@ -25,8 +25,7 @@ def length(group, g):
 
 def test_the_drive_makes_the_motion():
     """`gd.periodic_motion`, which knows of no optimum and has other unknowns, finds the same motion for the drive, to
-    3e-6; it does not turn, and moves the body as far at the same cost. A stroke all of whose shapes are driven costs
-    less, and each drive of one harmonic that goes as far more."""
+    3e-6; it does not turn, and moves the body as far at the same cost."""
     optimum = best()
     body = optimum.swimmer
     motion = gd.periodic_motion(body, lambda t: optimum.stroke(t)[:1], 6.0)
@@ -35,6 +34,13 @@ def test_the_drive_makes_the_motion():
     assert float(length(body.group, motion.displacement)) == pytest.approx(0.02, rel=1e-5)
     assert float(6.0 * motion.cost) == pytest.approx(float(optimum.cost), rel=1e-5)
     assert bool(motion.stable)
+
+
+@pytest.mark.long
+def test_other_strokes_cost_what_they_should():
+    """A stroke all of whose shapes are driven costs less, and each drive of one harmonic that goes as far more."""
+    optimum = best()
+    body = optimum.swimmer
     assert float(optimum.kkt_residual) < 1e-10
     assert float(optimum.wong_residual) < 2e-3
     assert float(optimum.second_order) > 0
@@ -95,6 +101,7 @@ def test_a_displacement_with_a_turn():
     np.testing.assert_allclose(jax.vmap(optimum.stroke)(times), jax.vmap(motion.stroke)(times), atol=2e-3)
 
 
+@pytest.mark.long
 def test_too_few_harmonics_are_a_status():
     """At a large displacement four harmonics leave more than a tenth of the force over."""
     coarse = best(displacement=0.05, method=gd.Direct(harmonics=4, steps=16), throw=False)

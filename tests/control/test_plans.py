@@ -185,6 +185,7 @@ def test_poses_anywhere():
     np.testing.assert_allclose(gd.holonomy(satellite, plan.stroke, steps=1024), turn, rtol=0, atol=1e-8)
 
 
+@pytest.mark.long
 def test_loops_are_what_they_say():
     """Displacements and shapes are those of the loops, forwards and backwards; routes are their products."""
     box = (jnp.full(2, -2.0), jnp.full(2, 2.0))

@@ -249,6 +249,7 @@ class Placed(Heisenberg):
     towing_drag = 3.0
 
 
+@pytest.mark.long
 def test_a_swimmer_of_ones_own_says_where_to_start():
     """The circle of least energy 4πD about the first shape, between walls that it does not feel."""
     walls = ((-np.inf, -5.0), (np.inf, 5.0))
@@ -278,6 +279,7 @@ def test_what_a_swimmer_of_ones_own_says_is_checked():
         efficiency(Heisenberg(), FourierStroke.circle(0.1))
 
 
+@pytest.mark.long
 def test_what_takes_long_is_computed_when_it_is_asked_for(monkeypatch):
     """And then once."""
     asked = []
@@ -413,8 +415,13 @@ def test_pointwise_derivatives():
     def plain(z):
         return jnp.stack([jnp.sin(z[0] * z[1]), z[2] ** 3 * z[0]])
 
-    for wrt in (lambda f: f, lambda f: jax.jacfwd(f), lambda f: jax.jacfwd(jax.jacrev(f))):
-        np.testing.assert_allclose(wrt(pointwise(plain))(points), wrt(jax.vmap(plain))(points), atol=1e-15)
+    @jax.jit
+    def both(points):
+        orders = (lambda f: f, lambda f: jax.jacfwd(f), lambda f: jax.jacfwd(jax.jacrev(f)))
+        return [(wrt(pointwise(plain))(points), wrt(jax.vmap(plain))(points)) for wrt in orders]
+
+    for found, known in both(points):
+        np.testing.assert_allclose(found, known, atol=1e-15)
 
 
 @pytest.mark.float32
@@ -492,6 +499,7 @@ def test_cheaper_and_cheaper_until_spheres_touch():
         optimal_stroke(swimmer, (4.0, 4.0), displacement=0.01, method=method)
 
 
+@pytest.mark.long
 def test_the_first_stroke_is_one_that_the_body_can_do():
     """About v₁ = 2.5 the small ellipse that leads far enough is wider than the sphere: it would end in NaN. The other
     one through the base goes the other way; about a centre a smaller one has to do."""

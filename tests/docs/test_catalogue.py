@@ -58,6 +58,7 @@ def test_commands_find_strokes(words, tmp_path, capsys):
     assert "what was asked for was computed\n" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_two_rotors_on_one_axis_enclose_nothing(tmp_path, capsys):
     assert main(["stroke", "twin-rotor", "--out", str(tmp_path)]) == 2
     assert "none of 32 strokes" in capsys.readouterr().err

@@ -47,6 +47,7 @@ print(len(programs))
 """
 
 
+@pytest.mark.long
 def test_a_first_derivative_is_one_program():
     """What a body is made of compiles no others. One more is the trial of our own compiler, once in a process."""
     done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True)

@@ -86,7 +86,8 @@ def run(count, name, kinds, **environment):
 
 @pytest.mark.weekly
 @pytest.mark.newest
-@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("count", [2, 4])
 def test_any_mesh(count):
     run(count, "oscillator", KINDS if count == 4 else KINDS[:1], **QUICK)
 

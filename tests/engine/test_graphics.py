@@ -62,6 +62,7 @@ def test_kernels_compute_the_same(name, monkeypatch):
         np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.long
 def test_what_a_graphics_processor_is_given(monkeypatch):
     """All of the motion in kernels, in the language of any graphics processor that is in use, where there is one."""
 

@@ -121,6 +121,7 @@ def test_python_numbers_are_arguments():
         np.testing.assert_array_equal(found, x * number)
 
 
+@pytest.mark.long
 def test_a_metric_with_an_inverse():
     """The factors of small matrices are programs of our own."""
     space = gd.Manifold(lambda x: jnp.linalg.inv(jnp.diag(jnp.stack([jnp.ones(()), 1 + x[0] ** 2]))), 2)
@@ -133,7 +134,7 @@ def bounced(q):
     return gd.integrate(ball, q[None], jnp.array([[-1.0]]), t1=2.0, steps=4).q[-1, 0]
 
 
-@pytest.mark.parametrize(("function", "most"), [(end, 0), (bounced, 3)])
+@pytest.mark.parametrize(("function", "most"), [(end, 0), pytest.param(bounced, 3, marks=pytest.mark.long)])
 def test_other_devices_get_the_plain_program(function, most):
     """What only CPUs run stays there, and there it is all of the motion: one call, and but for the contacts at the
     start and the order of the impacts no loop beside it."""
@@ -145,6 +146,7 @@ def test_other_devices_get_the_plain_program(function, most):
     assert "geodyn_" not in lowered["cuda"] and 'inlineable = "false"' not in lowered["cuda"]
 
 
+@pytest.mark.long
 def test_a_jax_that_lacks_something():
     """Programs run as they are written, and one line says so: what is read of JAX's programs is tried once."""
     code = """

@@ -72,6 +72,7 @@ def test_a_geodesic_through_the_poles_is_as_exact_as_any():
     np.testing.assert_allclose(flight(x[0], v[0])[0], q[0], rtol=0, atol=1e-13)
 
 
+@pytest.mark.long
 def test_derivatives_go_through_a_change_of_charts():
     """Of the place of a particle after it left the chart, against the derivative of the closed form: both modes, seen
     1e-9, the order of the method; they are equal to 1e-13."""

@@ -89,6 +89,7 @@ def test_the_exponential_and_the_logarithm_have_exact_derivatives():
     np.testing.assert_allclose(second, 0.0, atol=1e-11)
 
 
+@pytest.mark.long
 def test_isometries_of_nil_by_its_metric_are_those_in_closed_form():
     """The frame of the origin of Nil, whose isometries are affine maps there: both are the same matrices."""
     found, closed = gd.symmetries(gd.Manifold(Nil().metric, 3), jnp.zeros(3)), group_of(Nil())
@@ -137,6 +138,7 @@ def test_killing_fields_are_how_the_group_moves_points(space):
     np.testing.assert_allclose(flow, fields, atol=1e-14)
 
 
+@pytest.mark.long
 def test_a_product_with_a_group_of_frames():
     """What its factors do each for itself, where the product is not one of matrices."""
     first, second = group_of(SL2()), group_of(Euclidean(2))

@@ -275,6 +275,7 @@ def test_a_number_on_which_the_metric_does_not_depend():
     assert [float(jax.grad(function)(0.3)) for function in asked] == [0.0] * len(asked)
 
 
+@pytest.mark.long
 def test_a_spring_without_closed_form():
     """Ten symplectic Euler steps of a particle on a spring, batched, jitted and differentiated backwards: the gradient
     agrees with the closed form to 1e-12 (measured 1e-16), in the member that starts at the spring's foot too."""
@@ -577,6 +578,7 @@ def test_single_precision():
     np.testing.assert_allclose(gd.distance(space, x, y), gd.norm(space, x, v), rtol=1e-4)
 
 
+@pytest.mark.long
 def test_what_is_far_is_decided_late():
     """Where no geodesic is found, by the segment of the chart: two points are far if that is twice what is asked for,
     and unknown if it is not, since the way may be shorter."""

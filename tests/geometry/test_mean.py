@@ -42,6 +42,7 @@ def test_the_mean_is_pulled_nowhere(name):
     np.testing.assert_allclose(gd.mean_point(space, [first, second]), middle, atol=1e-13)
 
 
+@pytest.mark.long
 def test_closed_cases():
     """Three points around the pole of S²; far apart in H², where a step that is right in flat space goes astray."""
     around = np.stack([[np.cos(a), np.sin(a)] for a in 2 * np.pi * np.arange(3) / 3 + 0.3])
@@ -75,6 +76,7 @@ def test_it_follows_points_weights_and_the_metric(name):
         assert float(slopes[k][at]) == pytest.approx(float(difference), abs=1e-9)
 
 
+@pytest.mark.long
 def test_no_mean_has_no_derivative():
     """Antipodal points of a sphere are as far from a whole circle."""
     sphere, ends = gd.spaces.Sphere(2, "polar"), jnp.array([[np.pi / 2, 0.0], [np.pi / 2, np.pi]])

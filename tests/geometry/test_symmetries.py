@@ -232,6 +232,7 @@ def test_what_is_flat_here_and_not_there():
     assert gd.symmetries(space, [0.0, 0.3], radius=3.0).verdict == "none"
 
 
+@pytest.mark.long
 def test_all_that_asks_for_killing_fields_takes_the_space():
     """Momenta of a spring on a torus are conserved (Noether), velocities are those of the field, and the space is still
     itself: its periods, its signature."""

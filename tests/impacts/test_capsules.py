@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers.marks import slow
 from scipy.optimize import minimize
 
 import geodyn as gd
@@ -55,7 +56,7 @@ def in_the_embedding(curvature, X):
     return np.sqrt(least(square))
 
 
-@pytest.mark.parametrize("name", CURVED)
+@pytest.mark.parametrize("name", slow("E3", "S3", quick="H3"))
 def test_distances_of_segments(name):
     """Inside, and at the ends of one or both: in 40 drawn pairs all of these occur. Measured: 2e-15 in flat space; 5e-9
     where the search takes the arc of a cosine."""
@@ -102,6 +103,7 @@ def test_distances_far_out():
     assert float(measured(jnp.asarray(np.exp(8.0) * x))) == pytest.approx(near, rel=1e-13)
 
 
+@pytest.mark.long
 def test_parallel_segments():
     """Their distance has a slope, as if they touched in the middle. With r = Σ M_i x_i between the places s and t, and
     E = r²/2, the second derivatives are those of E minus what s and t take up, by numpy and its pseudo-inverse."""

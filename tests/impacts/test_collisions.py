@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from helpers.cases import case
 from helpers.impacts import contacts, times
+from helpers.marks import slow
 
 import geodyn as gd
 
@@ -126,6 +127,7 @@ class Sinai(gd.contact.AbstractContact):
         return jnp.concatenate([1 - x[0], 1 + x[0], jnp.sqrt(x[0] @ x[0])[None] - 0.4])
 
 
+@pytest.mark.long
 def test_dispersing_billiard():
     """A point in a square with a round obstacle, against rays that are followed from wall to wall. The error grows as
     nearby orbits part. Measured: 3e-12 after 19 impacts."""
@@ -333,6 +335,7 @@ class Piston(eqx.Module):
         return 2 - self.speed * t - x[0]
 
 
+@pytest.mark.long
 def test_moving_wall():
     """A piston that closes in at the speed u: v⁺ = −2u − v, and the derivative to u. Measured 2e-16."""
 
@@ -455,7 +458,7 @@ def test_no_friction_is_none_inside_jit_too():
 
 
 @pytest.mark.parametrize("steps", [3, 4])
-@pytest.mark.parametrize("name", ["cbrt", "root"])
+@pytest.mark.parametrize("name", slow("cbrt", quick="root"))
 def test_a_gap_that_is_steep_at_zero(name, steps):
     """Where it closes it has no finite slope, so nothing can be struck; a step that ends there does not pass through it
     either. From a root of its modulus the body turns back where the impact falls within a step."""
@@ -465,7 +468,7 @@ def test_a_gap_that_is_steep_at_zero(name, steps):
     assert int(trajectory.result) != 0 or abs(trajectory.q[-1, 0, 0]) < 1e-6
 
 
-@pytest.mark.parametrize("steps", [8, 12])
+@pytest.mark.parametrize("steps", [pytest.param(12, marks=pytest.mark.long), 8])
 def test_through_the_centre_of_a_round_table(steps):
     """There the gap has no gradient, at the end of a step or within one; the impact is where it would be beside it."""
     table = gd.Wall(lambda x: 1.0 - jnp.sqrt(jnp.sum(x**2)))

@@ -69,6 +69,7 @@ def test_a_wall_that_rises_lifts_a_rod():
     np.testing.assert_allclose(motion.v[-1], [[0.0, 2.0], [0.0, 2.0]], atol=1e-12)
 
 
+@pytest.mark.long
 def test_friction_acts_along_a_rod():
     """Its middle is over the top when it lands; of its velocity along itself it loses μ times the impulse."""
     ball = gd.contact.CapsulesOnWall(ROD, unit_ball, restitution=0.5, friction=0.2)

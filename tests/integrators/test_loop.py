@@ -180,6 +180,7 @@ def right_end_of_network(weights, stiffness, times, q, v):
     return x[0] + 0.3 * x[3]
 
 
+@pytest.mark.long
 def test_a_wide_network_is_a_short_program():
     """Its products are no scalars, and nothing beside them is: 1450 lines for XLA, 2640 with the derivative. As scalars
     each product would have 4096."""
@@ -258,6 +259,7 @@ def test_batches_of_batches():
     assert_close(summed, (np.sum(numbers, 2).T, np.sum(q, 0), v, np.sum(times, (1, 2))))
 
 
+@pytest.mark.long
 def test_a_force_that_sets_in_within_a_step():
     """What moves freely moves as the first guess says, and meets a spring nowhere but at the last stages: a turn that
     changes no velocity is no sign that all is found. So with what pushes it where it rests."""

@@ -145,6 +145,7 @@ def test_a_driven_motion_has_the_times_of_its_steps(method):
         np.testing.assert_allclose(t.evaluate(between)[:, 0, 0], path(between), rtol=1e-13)
 
 
+@pytest.mark.long
 def test_newmark_is_the_trapezoidal_rule():
     """β = ¼, γ = ½ turns a linear oscillator by 2 arctan(hω/2) a step. Explicit tableaux take exactly their polynomial,
     run in batches, and say that they have no dense output."""
@@ -187,6 +188,7 @@ def test_without_diffrax(monkeypatch):
         gd.methods.Adaptive()
 
 
+@pytest.mark.long
 def test_a_step_stands_once_in_the_program():
     """However few are saved: it takes most of the time to compile. Measured: 1.05 and 1.46 times a step's length."""
     wall = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Gravity(9.81), gd.Wall(lambda x: x[0], 0.5))

@@ -325,7 +325,15 @@ def test_batches_equal_single_runs():
 
 
 @pytest.mark.parametrize(
-    "method", [gd.Gauss(2), gd.methods.StormerVerlet(), gd.friction.IncrementalPotential()], ids=type
+    "method",
+    [
+        gd.Gauss(2),
+        *(
+            pytest.param(method, marks=pytest.mark.long)
+            for method in (gd.methods.StormerVerlet(), gd.friction.IncrementalPotential())
+        ),
+    ],
+    ids=type,
 )
 def test_one_program_serves_any_number_of_steps(method):
     """In a study over step counts, saves and spans the physics is traced for the first call only."""

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.cases import case
+from helpers.marks import slow
 from jax.flatten_util import ravel_pytree
 from scipy.integrate import quad, solve_ivp
 from scipy.optimize import brentq
@@ -400,7 +401,9 @@ def test_a_locked_satellite_tumbles_as_eulers_equations_have_it():
     np.testing.assert_allclose(slope, differences, atol=1e-7)
 
 
-@pytest.mark.parametrize("space", [Sphere(2), Hyperbolic(2), Hyperbolic(3)], ids=["S2", "H2", "H3"])
+@pytest.mark.parametrize(
+    "space", [Sphere(2), pytest.param(Hyperbolic(2), marks=pytest.mark.long), Hyperbolic(3)], ids=["S2", "H2", "H3"]
+)
 def test_two_legs_swim_by_curvature(space):
     """The closed form dX = −w df of the class, integrated by quadrature; measured 1e-16."""
     m0, m1, root = 1.0, 0.7, np.sqrt(complex(space.chart.curvature))
@@ -517,7 +520,7 @@ def test_curvature_obeys_bianchi():
     assert np.max(np.abs(slope[:, 0, 1, 2])) > 1e-4
 
 
-@pytest.mark.parametrize("name", ["FallingCat", "Satellite", "KinematicSnake", "TwoLegged in S2"])
+@pytest.mark.parametrize("name", slow("FallingCat", "Satellite", "TwoLegged in S2", quick="KinematicSnake"))
 def test_derivatives_with_respect_to_masses_and_lengths(name):
     """Forwards, backwards and by central differences; measured 6e-10 relative."""
     body, centre = BODIES[name]

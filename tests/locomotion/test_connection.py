@@ -284,7 +284,12 @@ NO_LAWS = {
 }
 
 
-@pytest.mark.parametrize("name", NO_LAWS)
+QUICK = ("Coulomb", "no metric")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in NO_LAWS]
+)
 def test_what_has_no_connection_gives_none(name):
     """Of no velocity it is least power, or none without slip: a form was given all the same. Inside jit it is NaN, with
     its derivative; outside the reason is said."""

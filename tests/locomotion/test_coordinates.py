@@ -130,6 +130,7 @@ def test_poses_at_any_time():
     np.testing.assert_allclose(exact[-1] @ g[6], exact[24], atol=5e-8)
 
 
+@pytest.mark.long
 def test_checks_pass_what_is_right():
     for body, r in ((Purcell(), [0.3, -0.4]), (KinematicSnake(), [0.9, -0.4]), (Twisted(), [0.3, 0.5, 0.1])):
         check_connection(body, r)

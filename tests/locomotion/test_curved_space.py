@@ -166,10 +166,17 @@ def test_spaces_without_symmetries_are_refused():
 @pytest.mark.parametrize(
     "space",
     [
-        *map(gd.spaces.Euclidean, (2, 3)),
-        *map(gd.spaces.Sphere, (2, 3)),
-        *map(gd.spaces.Hyperbolic, (2, 3)),
-        gd.spaces.Nil(),
+        gd.spaces.Euclidean(2),
+        gd.spaces.Sphere(3),
+        *(
+            pytest.param(space, marks=pytest.mark.long)
+            for space in (
+                gd.spaces.Euclidean(3),
+                gd.spaces.Sphere(2),
+                *map(gd.spaces.Hyperbolic, (2, 3)),
+                gd.spaces.Nil(),
+            )
+        ),
     ],
     ids=lambda space: f"{type(space).__name__}({space.dim})",
 )
@@ -188,6 +195,7 @@ def test_shapes_that_a_turn_leaves_as_they_are_have_no_connection(space):
     assert np.isfinite(forms(lambda body: lambda r: gd.connection(body, r), 3)).all()
 
 
+@pytest.mark.long
 def test_points_outside_of_the_chart_are_none():
     body = gd.swimmers.PointMasses(gd.spaces.SL2(), [1.0, 1.0, 2.0], above_the_line)
     with pytest.raises(ValueError, match="PointMasses is singular at the shape"):

@@ -232,6 +232,7 @@ def test_small_loops_that_go_back_and_forth_lead_nowhere():
     np.testing.assert_allclose(gd.holonomy(body, reciprocal, steps=256), np.eye(3), atol=1e-7)
 
 
+@pytest.mark.long
 def test_paths_agree():
     body = gd.swimmers.PowerLawLinks()
     path = gd.path(body, CIRCLE, steps=64)

@@ -165,6 +165,7 @@ def test_the_law(body):
     check_balance_of_degree_one(body, SHAPE, RATE, 1e-5)
 
 
+@pytest.mark.long
 def test_friction_that_is_the_same_in_all_directions():
     """The associated law and the opposite one agree then, also where a link sticks: it creeps."""
     bodies = [gd.swimmers.DryLinks(friction=(1.0, 1.0), opposite=opposite) for opposite in (False, True)]
@@ -177,6 +178,7 @@ def test_friction_that_is_the_same_in_all_directions():
             assert 0 < np.min(speeds) < 1e-7 < 0.1 < np.max(speeds)
 
 
+@pytest.mark.long
 def test_where_a_link_turns_about_a_point_of_itself_there_is_no_derivative():
     body, straight = gd.swimmers.DryLinks(opposite=True), jnp.zeros(2)
     np.testing.assert_allclose(body.velocity(straight, jnp.ones(2)), [0.0, -0.25, 0.0], atol=1e-12)

@@ -38,6 +38,7 @@ def test_without_drag(body):
     np.testing.assert_allclose(2 * small, large, atol=1e-3 * np.max(np.abs(large)))
 
 
+@pytest.mark.long
 def test_without_inertia():
     """It settles to the periodic motion of its drag and springs, but for what is proportional to its density:
     halving that halves it, to a part in a hundred."""

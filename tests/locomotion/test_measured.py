@@ -84,7 +84,11 @@ def test_the_error_is_that_of_other_data(fitted):
         assert error / 3 < body.error < 3 * error and error < size
 
 
-@pytest.mark.parametrize("group", [Translation(1), SO2(), SE2(), SO3()], ids=["Translation", "SO2", "SE2", "SO3"])
+@pytest.mark.parametrize(
+    "group",
+    [*(pytest.param(group, marks=pytest.mark.long) for group in (Translation(1), SO2(), SO3())), SE2()],
+    ids=["Translation", "SO2", "SO3", "SE2"],
+)
 def test_a_polynomial_is_found_with_its_degree(group):
     """From forms to rounding; from a motion with 320 samples to 1e-6."""
     truth, shapes = polynomial(group), rng().uniform(-1, 1, (100, 2))
@@ -94,6 +98,7 @@ def test_a_polynomial_is_found_with_its_degree(group):
     assert form_error(fit_connection(group, curve, poses=poses, degree=3), truth, shapes) < 2e-6
 
 
+@pytest.mark.long
 def test_three_shape_variables():
     truth = polynomial(SE2(), m=3, degree=2)
 
@@ -106,6 +111,7 @@ def test_three_shape_variables():
     assert form_error(body, truth, rng().uniform(-0.9, 0.9, (50, 3))) < 1e-6
 
 
+@pytest.mark.long
 def test_order_six_in_the_time_between_samples():
     """13 samples to a stroke have the error 9e-6, 27 have 1e-7; below 1e-9, smoothing is what is left."""
     truth, shapes = polynomial(SE2()), rng().uniform(-0.9, 0.9, (50, 2))
@@ -116,6 +122,7 @@ def test_order_six_in_the_time_between_samples():
     assert errors[120] < errors[60] / 2**5.5 and errors[60] < 2e-5 and errors[480] < 3e-9
 
 
+@pytest.mark.long
 def test_a_motion_of_purcell():
     """The displacement of another stroke; `error` tells that of the form within a factor of 3."""
     shapes, poses = record(SWIMMER, wander, 480)
@@ -127,6 +134,7 @@ def test_a_motion_of_purcell():
     assert body.degree >= 6
 
 
+@pytest.mark.long
 def test_noise_averages_out():
     """Noise of 1e-3 in each pose, a third of its changes between samples: measured 0.019 from 60 samples and
     0.012 from 960, of which the degree makes 0.01."""
@@ -153,6 +161,7 @@ def test_no_unit_of_length_enters():
     np.testing.assert_allclose(other.coefficients[:2], 1000 * one.coefficients[:2], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.long
 def test_times_of_samples():
     """At irregular times, which are needed then."""
     truth = polynomial(SE2())
@@ -205,6 +214,7 @@ def test_noise_of_shapes_does_not_bias():
     assert form_error(body, SWIMMER, shapes) < 0.02 and body.error < 0.05
 
 
+@pytest.mark.long
 def test_the_best_stroke_of_a_measured_planimeter():
     """The isoperimetric problem: the shortest closed curve around the area 1 has the energy 4π."""
     shapes = rng().uniform(-1, 1, (60, 2))

@@ -44,6 +44,7 @@ def test_against_a_long_run(row):
     np.testing.assert_allclose(net(motion), row["net"], atol=1e-11)
 
 
+@pytest.mark.long
 def test_the_motors_do_the_work():
     """What they do in a period is what drag and damper dissipate, since the spring gives back what it took; measured
     1e-12. It is the cost of the stroke over the period, and the displacement is that of the base along the stroke."""
@@ -123,6 +124,7 @@ def differences(function, at, h):
     return jnp.stack(slopes, axis=-1)
 
 
+@pytest.mark.long
 def test_derivatives():
     """In reverse mode, against central differences; measured 1e-8."""
     backwards = jnp.stack(jax.jit(jax.grad(lambda *x: WEIGHTS @ asked(*x), PLACES))(*AT))
@@ -214,6 +216,7 @@ class Clicker(AbstractPassiveSwimmer):
         return self.height * (r[1] ** 2 - 0.25) ** 2
 
 
+@pytest.mark.long
 def test_a_motion_that_is_not_stable():
     """About the middle, where the spring pushes away; the multiplier is the exponential of the slope of the rate, by
     quadrature. About a slack shape there is another motion, which is stable."""
@@ -236,6 +239,7 @@ def test_a_motion_that_is_not_stable():
     np.testing.assert_allclose(middle.multipliers[0].real, np.exp(exponent), rtol=1e-8)
 
 
+@pytest.mark.long
 def test_a_drive_with_corners():
     """To and fro at a constant rate; against scipy, piece by piece."""
     body, drive, period = tail(0.5), PolygonStroke([[-0.5], [0.7]]), 2.0
@@ -272,6 +276,7 @@ def test_batches():
 WAVES = FourierStroke([0.0], np.zeros((1, 8)), np.eye(1, 8, 7))
 
 
+@pytest.mark.long
 def test_what_fails_says_so():
     """With too few steps nothing is claimed."""
     with pytest.raises(MotionError, match=r"no correct digit.*take more steps=") as failed:

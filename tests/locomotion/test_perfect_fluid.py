@@ -172,6 +172,7 @@ def test_a_fish_from_rest_has_the_holonomy_of_its_stroke():
         holonomy(FISH, FourierStroke([2.0, 0.0], [[0.8], [0.0]], [[0.0], [0.8]]))
 
 
+@pytest.mark.long
 def test_nine_links():
     """Twice as many nodes change the connection by 3e-7 at most, and the curvature is that of differences."""
     r = jnp.array([0.5, -0.4, 0.6, 0.3, -0.7, 0.5, -0.3, 0.4])
@@ -194,6 +195,7 @@ def test_small_links_are_alone():
     np.testing.assert_allclose(difference(0.1) / difference(0.05), 4, rtol=0.2)
 
 
+@pytest.mark.long
 def test_derivatives():
     """With respect to the shape and to all numbers of the body, forwards, backwards and by differences."""
 

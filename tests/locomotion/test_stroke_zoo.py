@@ -108,6 +108,7 @@ def test_a_later_start_is_another_frame(name):
     np.testing.assert_allclose(g[12] @ moved(gd.strokes.shift(STROKES[name], 0.3)), g[-1] @ g[12], atol=2e-6)
 
 
+@pytest.mark.long
 def test_constant_power():
     """At constant power E = S²; the holonomy is that of any pace. Measured 1e-12 relative (E)."""
     stroke = gd.strokes.PolygonStroke(CORNERS)

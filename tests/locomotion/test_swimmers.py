@@ -180,7 +180,7 @@ def test_a_continuous_body_is_the_limit_of_many_links():
     np.testing.assert_allclose(many, smooth, atol=9e-3 * np.max(smooth))
 
 
-@pytest.mark.parametrize("pieces", (2, 3))
+@pytest.mark.parametrize("pieces", (2, pytest.param(3, marks=pytest.mark.long)))
 def test_arcs_are_the_limit_of_many_links(pieces):
     """The shape metric of equal links with the headings of the arcs at their middles: measured 1.5e-3 of it with 60
     links, and a quarter of that with 120. One piece is a `Serpenoid` of constant mode: 1e-13."""
@@ -202,7 +202,7 @@ def test_arcs_are_the_limit_of_many_links(pieces):
     np.testing.assert_allclose(gd.shape_metric(one, [0.0]), gd.shape_metric(arc, [0.0]), rtol=1e-11)
 
 
-@pytest.mark.parametrize("waves, nodes", [(1.0, 96), (2.0, 160)])
+@pytest.mark.parametrize("waves, nodes", [(1.0, 96), pytest.param(2.0, 160, marks=pytest.mark.long)])
 def test_corners_run_along_a_body(waves, nodes):
     """The centreline by adaptive quadrature: measured 1e-7. Half a wave turns as much as half a sine; with the
     sharpness 1 the body is the serpenoid."""
@@ -263,6 +263,7 @@ class Waves(eqx.Module):
         return jnp.stack([jnp.cos(self.count * s), jnp.sin(self.count * s)])
 
 
+@pytest.mark.long
 @pytest.mark.float32
 def test_derivatives_with_respect_to_radii_drags_and_modes():
     """Against central differences, at step eps^(1/3): measured 2e-10 relative in double precision."""

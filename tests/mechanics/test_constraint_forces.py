@@ -117,6 +117,7 @@ def test_andrews_squeezer():
     assert np.max(np.abs(jax.vmap(closed)(motion.q))) < 1e-15
 
 
+@pytest.mark.long
 def test_slider_crank():
     """A crank pin of mass 1 on a circle of radius 1, and a slider of mass 2 on a rod of length 2.5, coast: with x(θ) =
     cos θ + √(2.5² − sin² θ) the energy is (1 + 2x'²) θ'²/2, so a turn takes ∫ √((1 + 2x'²)/2E) dθ, after which all is

@@ -127,6 +127,7 @@ def on_belt(m, k, F, speed, start, t1):
     return gd.integrate(system, [[start]], [[0.0]], t1=t1, steps=2400, method=method)
 
 
+@pytest.mark.long
 def test_friction_in_oblique_coordinates():
     """In a constant metric a point slides on straight ahead, and its speed in that metric falls by F/m."""
     G = jnp.array([[2.0, 1.0], [1.0, 3.0]])
@@ -170,6 +171,7 @@ def test_carried_by_a_belt():
     np.testing.assert_allclose(trajectory.multipliers[1:, 0], (wanted[1:] + wanted[:-1]) / 2, atol=1e-6)
 
 
+@pytest.mark.long
 def test_friction_on_a_sphere():
     """Along a great circle the arc is that of the block on a line, step by step, also in the metric of a user, whose
     geodesics are only those of Kutta's method. Seen after 300 steps: 6e-13."""
@@ -206,6 +208,7 @@ def test_own_geodesic_carries_the_velocity():
     assert 1e-4 < error < 2e-3  # h²K/6 of it, for what is not parallel.
 
 
+@pytest.mark.long
 def test_plastic_impact(tmp_path):
     """A mass against a spring that yields comes to rest at Y/k + (½mv² − Y²/2k)/Y, then swings about the permanent set
     Y/k below. Seen at h = 5e-4, of first order: 3e-4."""
@@ -225,6 +228,7 @@ def test_plastic_impact(tmp_path):
     assert back.method == trajectory.method and np.array_equal(back.energy, trajectory.energy)
 
 
+@pytest.mark.long
 def test_hysteresis():
     """Jenkins elements, an elastic-plastic spring and a damper side by side, driven between ±u: each loop dissipates
     4F(u − F/k), and the damper πbωu². Seen: 1e-14 for the loops, 2e-4 for the damper (of first order)."""
@@ -310,6 +314,7 @@ class Strides(gd.AbstractConstraint):
         return jnp.diff(x[:, 0]) - self.lengths(t)
 
 
+@pytest.mark.long
 def test_crawlers():
     """Nothing but dry friction holds them, and the shape is driven. In each step they move so that Σ F |Δx| is least:
     the displacement is a weighted median of those that the shape asks for. Masses of 1e-9 change nothing, masses of 5

@@ -85,6 +85,7 @@ def test_parametrisation_agrees():
     np.testing.assert_allclose(of_chart, of_surface, rtol=1e-12)
 
 
+@pytest.mark.long
 def test_derivatives_and_batches():
     """dK/dr = −2/r³ of spheres, where r is in the constraint and moves the point, both modes, many at once."""
 
@@ -97,6 +98,7 @@ def test_derivatives_and_batches():
     np.testing.assert_allclose(jax.jit(jax.jacfwd(curvature))(r[1]), -2 / r[1] ** 3, rtol=1e-12)
 
 
+@pytest.mark.long
 def test_geodesic_on_a_level_set():
     """A great circle of the sphere of radius 2. Measured: 7e-11 (Radau IIA, order 5)."""
     motion = gd.surfaces.LevelSet(3, lambda x: x @ x - 4).motion()
@@ -126,6 +128,7 @@ def test_exponential_map_of_a_level_set():
     assert np.all(np.isnan(jnp.append(*there_and_back(2.0, 1.1 * y)[2:])))
 
 
+@pytest.mark.long
 def test_configurations_of_a_rigid_body():
     """Two masses on a rod: E³ × S² with the reduced mass, R = 2/(μℓ²). Measured: 2e-15."""
     system, q = gd.builders.rod(gd.spaces.Euclidean(3), 1.5, masses=jnp.array([1.0, 3.0]), stiffness=None)
@@ -150,6 +153,7 @@ def test_case_L01():
         np.testing.assert_allclose([K, bending], [float(row["K"]), float(row["II2"])], rtol=1e-13)
 
 
+@pytest.mark.long
 def test_case_L02():
     """The area of M⁴_L and Gauss–Bonnet, over the sphere that it is. Measured: area 2e-12, of 1e-8, ∫K dA 3e-7, of
     1e-5: exponentially better with more nodes, 2e-13 with 96."""
@@ -197,6 +201,7 @@ def in_angles(q, v, rod_mass, hinge_mass, gravity, t1):
     return np.cumsum(np.stack([np.cos(end), np.sin(end)], axis=1), axis=0)[:3]
 
 
+@pytest.mark.long
 def test_motion_of_four_rods():
     """Free motion, which is a geodesic of M⁴_L, and motion in gravity, with masses on rods and hinges: against an
     integration in the angles of the rods. Measured: 2e-9, of which the energy drifts 3e-10."""
@@ -368,6 +373,7 @@ def test_singular_is_nan():
     assert np.isnan(gd.surfaces.gaussian_curvature(cone, jnp.zeros(3)))
 
 
+@pytest.mark.long
 def test_a_linkage_that_goes_flat_says_so():
     """A parallelogram of equal rods, which folds flat with its pins; more steps would not help. A step that is far too
     long, elsewhere, is told to be shorter."""

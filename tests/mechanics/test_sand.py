@@ -79,6 +79,7 @@ def test_a_plate_that_turns_about_a_place_on_it():
     np.testing.assert_allclose(there_and_back.force[0], ahead * (2.0**2 - 2 * 1.25**2 + 1.0**2) / 2, rtol=1e-13)
 
 
+@pytest.mark.long
 def test_a_second_derivative():
     """Of a plate that dips into the sand: the lift is the square of its depth, times a factor."""
 

@@ -167,6 +167,7 @@ def test_what_has_no_space_is_drawn_against_time():
     assert "time" in ax.get_xlabel() and len(ax.lines) == 2
 
 
+@pytest.mark.long
 def test_rigid_bodies_and_linkages_are_drawn():
     """Where their points are; the twelve edges of a box stand for it, a line for a body with one point on it."""
     box = gd.rigid.box([1.0, 0.6, 0.4])
@@ -555,7 +556,7 @@ def test_points_that_wind_differently_have_half_an_edge_each():
     assert len(_knots(drawn)) == 31  # The player needs all of them.
 
 
-@pytest.mark.parametrize("space", [S2, H3], ids=["S2", "H3"])
+@pytest.mark.parametrize("space", [pytest.param(S2, marks=pytest.mark.long), H3], ids=["S2", "H3"])
 def test_edges_in_the_colours_of_their_strain(space):
     """Of a body of which two points stay at their distance: the other edges are stretched by what their ends are
     further apart."""

@@ -55,6 +55,7 @@ def test_outlines(swimmer, r, length):
     np.testing.assert_allclose(np.linalg.norm(np.diff(drawn, axis=1), axis=2).sum(), length, rtol=1e-3)
 
 
+@pytest.mark.long
 def test_curvature_of_a_pair():
     """Of the variables that are named, the others held: the value in a corner of the picture, and white where spheres
     overlap."""

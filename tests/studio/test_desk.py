@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers.marks import slow
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
@@ -81,6 +82,7 @@ def test_exact_numbers(desk):
     np.testing.assert_allclose(told["motion"], swimmer.group.log(gd.holonomy(best, stroke)), atol=1e-9)
 
 
+@pytest.mark.long
 def test_three_shape_variables(desk):
     """A stroke that leaves the slice has the motion of the whole body."""
     stroke = {"mean": [0.1, 0.2, 0.3], "cosine": [[0.5], [0.1], [0.2]], "sine": [[0.0], [0.4], [0.3]]}
@@ -116,6 +118,7 @@ def test_the_area_of_a_stroke_that_leaves_the_slice(desk):
     assert desk.answer("exact", given | {"stroke": shifted}, silent)["predicted"] is not None
 
 
+@pytest.mark.long
 def test_optimum_and_its_evidence(desk):
     said = []
     found = desk.answer("optimise", SEARCH, said.append)
@@ -306,7 +309,7 @@ def test_measured_data_are_a_body(desk):
         desk.answer("measure", {"name": "bad.csv", "text": "a,b\n1,2\n3,4\n"}, silent)
 
 
-@pytest.mark.parametrize("name", ["purcell", "symmetric-purcell"])
+@pytest.mark.parametrize("name", slow("purcell", quick="symmetric-purcell"))
 def test_exported_page_is_one_small_file(name, tmp_path, capsys):
     """Below a megabyte, and nothing in it comes from anywhere else."""
     file = tmp_path / "page.html"

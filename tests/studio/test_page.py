@@ -180,6 +180,7 @@ def test_hands_and_keys(page):
     assert "wanted at least 3 lines of 2 numbers" in page.inner_text("#typing")
 
 
+@pytest.mark.long
 def test_optimise_and_cancel(page):
     until(page, "exact")
     cost = page.evaluate("result.cost")
@@ -265,6 +266,7 @@ def test_undo_brings_back_what_was_known(page):
     assert page.inner_text("#certificate") == shown
 
 
+@pytest.mark.long
 def test_sliders_change_the_body(page):
     until(page, "exact")
     before = page.evaluate("result.motion")
@@ -294,6 +296,7 @@ def numbers_of(page):
     return {head: [row[n] for row in rows if n < len(row)] for n, head in enumerate(heads)}
 
 
+@pytest.mark.long
 def test_old_numbers_are_those_of_the_body_before(page):
     """Another drag ratio, or another body with the same hinges: what there was before stays beside what is now."""
     until(page, "exact")
@@ -406,6 +409,7 @@ def test_products_of_isometries_that_do_not_commute(page):
     assert "drawn in the model: Poincaré disc × line" in page.inner_text("#seen")
 
 
+@pytest.mark.long
 def test_metric_stands_beside_the_curvature(page):
     assert page.locator("#panels svg").count() == 4
     panel = page.locator("#panels svg").last
@@ -514,6 +518,7 @@ def test_a_turn_is_given_as_the_reason_and_a_family_goes_along(page, browser, tm
     other.close()
 
 
+@pytest.mark.long
 def test_two_tabs(browser, address, page):
     """What is done in one is not seen in the other."""
     other = opened(browser, address)
@@ -525,6 +530,7 @@ def test_two_tabs(browser, address, page):
     other.close()
 
 
+@pytest.mark.long
 def test_own_body_and_a_server_that_stops(browser, tmp_path):
     """Four links with two modes; then the server stops under the page: it says so, and drawing goes on."""
     (tmp_path / "mine.py").write_text(OWN)
