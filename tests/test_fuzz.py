@@ -19,6 +19,7 @@ def told(found) -> str:
     return "\n".join(f"{line['kind']}: {line.get('case', line.get('name'))}: {line['said']}" for line in bad)
 
 
+@pytest.mark.long
 def test_a_sample_is_refused_by_name():
     found = fuzz.outcomes(SAMPLE, seed=3, most=12)
     assert len(found) > 120

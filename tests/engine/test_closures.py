@@ -214,6 +214,7 @@ LONG = (
         "Load",
     ),
     *("Manifold", "Manifold: distance", "PointLoad", "QuasiVelocities", "Reframed", "Wall", "efficiency", "flux"),
+    *("Conformal", "LevelSet", "Reshaped", "holonomy", "power"),
 )
 CHEAP = ("poisson_bracket", "cost", "killing_defect")
 

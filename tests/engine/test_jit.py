@@ -87,6 +87,7 @@ def test_such_an_error_is_reported_in_short_where_results_are_read(monkeypatch):
         gd.integrate(gd.System(gd.spaces.Euclidean(1), [1.0]), [[1.0]], t1=1.0, steps=10)
 
 
+@pytest.mark.long
 def test_a_call_like_one_before_compiles_nothing(caplog):
     """Also by functions that choose what to compile when they are called."""
     space, v = gd.Manifold(lambda x: (1 + x @ x) * jnp.eye(2), 2), [0.2, 0.1]

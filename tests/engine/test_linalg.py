@@ -33,21 +33,24 @@ def test_inverses_of_many_at_once():
 def test_an_infinite_slope_ends_no_search():
     """There Newton's step is 0 at any distance from the root. A root that is met exactly is one all the same."""
     bent = jax.grad(lambda x: jnp.sum(jnp.abs(x) ** 1.5) / 1.5)  # the root of |x|, with the sign of x
-    assert np.isnan(root(bent, jnp.ones(1), jnp.zeros(1))).all()
-    assert root(bent, jnp.zeros(1), jnp.zeros(1)) == 0
-    np.testing.assert_allclose(root(bent, 2 * jnp.ones(1), jnp.ones(1)), 4.0, rtol=1e-14)
+    found = jax.jit(lambda target, start: root(bent, target, start))
+    assert np.isnan(found(jnp.ones(1), jnp.zeros(1))).all()
+    assert found(jnp.zeros(1), jnp.zeros(1)) == 0
+    np.testing.assert_allclose(found(2 * jnp.ones(1), jnp.ones(1)), 4.0, rtol=1e-14)
 
 
 def test_a_root_that_is_none_is_nan():
-    assert np.isnan(root(lambda x: x**2, -jnp.ones(1), jnp.ones(1))).all()
-    np.testing.assert_allclose(root(lambda x: x**2, 2 * jnp.ones(1), jnp.ones(1)), np.sqrt(2.0), rtol=1e-15)
+    found = jax.jit(lambda target: root(lambda x: x**2, target, jnp.ones(1)))
+    assert np.isnan(found(-jnp.ones(1))).all()
+    np.testing.assert_allclose(found(2 * jnp.ones(1)), np.sqrt(2.0), rtol=1e-15)
 
 
 def test_a_root_that_is_one_of_many_is_nan():
     """The line of roots of a singular matrix, met exactly and by a step."""
     assert np.isnan(root(lambda x: 0 * x, jnp.zeros(1), jnp.zeros(1))).all()
-    assert np.isnan(root(lambda x: jnp.sum(x) * jnp.ones(2), jnp.ones(2), jnp.array([0.25, 0.5]))).all()
-    assert np.isnan(root(lambda x: jnp.sum(x) * jnp.ones(2), jnp.ones(2), jnp.array([0.25, 0.75]))).all()
+    on_line = jax.jit(lambda start: root(lambda x: jnp.sum(x) * jnp.ones(2), jnp.ones(2), start))
+    assert np.isnan(on_line(jnp.array([0.25, 0.5]))).all()
+    assert np.isnan(on_line(jnp.array([0.25, 0.75]))).all()
 
 
 def test_a_refined_solution_whatever_the_units():

@@ -412,6 +412,7 @@ def random_programs(first: int, count: int, x64: bool, **environment: str):
     assert run.returncode == 0, f"{run.stdout[-3000:]}\n{run.stderr[-3000:]}"
 
 
+@pytest.mark.long
 def test_random_programs(tmp_path):
     """Random programs: together, in another order and number, and alone; on vectors of two, four and eight. A second
     process finds the machine code on the disk."""

@@ -78,7 +78,9 @@ def of_many(function):
     return jax.jit(jax.grad(lambda x: jnp.sum(jax.vmap(function)(x * jnp.ones(3)))))
 
 
-@pytest.mark.parametrize("made", [lambda function: function, jax.jit, jax.grad, of_many])
+@pytest.mark.parametrize(
+    "made", [lambda function: function, jax.jit, jax.grad, pytest.param(of_many, marks=pytest.mark.long)]
+)
 def test_no_garbage_is_looked_for_while_a_program_is_made(made, collecting):
     """Neither in what geodyn traces by itself nor in what it adds to a user's program."""
     seen = []

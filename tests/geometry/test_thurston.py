@@ -1,13 +1,12 @@
 """The eight geometries by name. References: curvatures by sympy (S05), distances and a motion in Nil computed with 30
 digits (S03, S04), and the general solver for geodesics, which knows only the metric."""
 
-from itertools import pairwise
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.cases import case
+from helpers.marks import slow
 
 import geodyn as gd
 
@@ -17,7 +16,7 @@ X = np.array([0.2, 0.6, 0.3])
 SAME_CHART = "Nil", "Sol", "SL2"
 
 
-@pytest.mark.parametrize("name", gd.spaces.THURSTON)
+@pytest.mark.parametrize("name", slow("E3", "S3", "H3", "H2xE", "SL2", "Sol", "S2xE", quick="Nil"))
 def test_the_known_fields_are_all(name):
     """As many independent ones as the metric has."""
     space = gd.spaces.THURSTON[name]
@@ -77,20 +76,29 @@ def test_distances_in_nil_where_they_are_delicate():
     np.testing.assert_allclose(second, 2 * np.eye(3), atol=1e-12)
 
 
+ORIGIN = jnp.array([0.1, -0.2, 0.05])
+
+
+def half_square_in_nil(y):
+    return gd.spaces.Nil().squared_distance(ORIGIN, y) / 2
+
+
+@jax.jit
+def orders_in_nil(y):
+    """The half squared distance and its first three derivatives."""
+    second = jax.hessian(half_square_in_nil)
+    return half_square_in_nil(y), jax.grad(half_square_in_nil)(y), second(y), jax.jacfwd(second)(y)
+
+
 @pytest.mark.parametrize("y", [(0.3, 0.2, 0.1), (1.0, -2.0, 1.5), (0.4, 0.1, 5.0), (0.02, 0.01, 9.0), (0.5, 0.3, -9.0)])
 def test_derivatives_of_distances_in_nil(y):
-    """Up to the third, against those of the solver, or differences of the lower ones where it finds no geodesic."""
-    space, x, y = gd.spaces.Nil(), jnp.array([0.1, -0.2, 0.05]), jnp.array(y)
-
-    def energy(y):
-        return space.squared_distance(x, y) / 2
-
-    orders = [energy, jax.grad(energy), jax.hessian(energy), jax.jacfwd(jax.hessian(energy))]
+    """Up to the third, against differences of the lower ones."""
+    space, x, y = gd.spaces.Nil(), ORIGIN, jnp.array(y)
     along, h = jnp.array([0.6, -0.3, 0.74]), 1e-5
-    for lower, higher in pairwise(orders):
-        both = jax.jit(lambda y, lower=lower, higher=higher: (lower(y), higher(y)))
-        difference = (both(y + h * along)[0] - both(y - h * along)[0]) / (2 * h)
-        found = both(y)[1] @ along
+    here, ahead, behind = (orders_in_nil(y + step * along) for step in (0.0, h, -h))
+    for k in range(3):
+        difference = (ahead[k] - behind[k]) / (2 * h)
+        found = here[k + 1] @ along
         np.testing.assert_allclose(found, difference, rtol=1e-6, atol=1e-7 * float(jnp.max(jnp.abs(found))))
     end = gd.exp(space, x, gd.log(space, x, y))
     np.testing.assert_allclose(end, y, atol=1e-11)
@@ -119,14 +127,19 @@ def test_the_half_plane_of_sl2_ends():
     "name, x, v",
     [
         ("Nil", [0.3, -0.4, 0.2], [0.7, 0.5, -0.6]),
-        ("Nil", [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]),
-        ("Nil", [1.0, 2.0, 0.5], [1.0, 3.0, 9.0]),
         ("SL2", [0.3, 0.8, 0.2], [0.7, 0.5, -0.6]),
-        ("SL2", [0.3, 0.8, 0.2], [-0.7, -0.5, -3.5]),
-        ("SL2", [0.0, 1.0, 0.0], [0.0, 1.5, 0.0]),
-        ("SL2", [0.0, 1.0, 0.0], [0.6, 0.8, 0.4]),
-        ("SL2", [0.5, 2.0, 0.5], [1.0, 3.0, 9.0]),
-        ("SL2", [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]),
+        *(
+            pytest.param(*given, marks=pytest.mark.long)
+            for given in (
+                ("Nil", [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]),
+                ("Nil", [1.0, 2.0, 0.5], [1.0, 3.0, 9.0]),
+                ("SL2", [0.3, 0.8, 0.2], [-0.7, -0.5, -3.5]),
+                ("SL2", [0.0, 1.0, 0.0], [0.0, 1.5, 0.0]),
+                ("SL2", [0.0, 1.0, 0.0], [0.6, 0.8, 0.4]),
+                ("SL2", [0.5, 2.0, 0.5], [1.0, 3.0, 9.0]),
+                ("SL2", [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]),
+            )
+        ),
     ],
 )
 def test_geodesics_in_closed_form_are_those_of_the_metric(name, x, v):

@@ -60,6 +60,7 @@ def test_a_rod_lands_beside_its_middle():
     assert float(motion.impacts.impulse[0]) == pytest.approx(impulse, rel=1e-9)
 
 
+@pytest.mark.long
 def test_a_wall_that_rises_lifts_a_rod():
     """A ball that rises with the velocity 1 under a rod at rest gives it the velocity 2."""
     ball = gd.contact.CapsulesOnWall(ROD, lambda x, t: jnp.linalg.norm(x - t * jnp.array([0.0, 1.0])) - 1.0)

@@ -199,7 +199,7 @@ def test_pmpy_formulas():
     """Avron, Kenneth & Oaknin's closed forms; measured 3e-16."""
     swimmer, (l, v) = PushMePullYou(volume=9.0, viscosity=0.3), (7.0, 2.5)
     a1, a2 = np.cbrt(3 * np.array([v, 9.0 - v]) / (4 * np.pi))
-    form, metric = reduction(swimmer, jnp.array([l, v]))
+    form, metric = jax.jit(reduction)(swimmer, jnp.array([l, v]))
     np.testing.assert_allclose(-form[0], [0.5 * (a1 - a2) / (a1 + a2), 1 / (4 * np.pi * l**2)], rtol=1e-14)
     exact = [6 * np.pi * 0.3 * a1 * a2 / (a1 + a2), 4 / 3 * 0.3 * (1 / v + 1 / (9.0 - v))]
     np.testing.assert_allclose(metric, np.diag(exact), atol=1e-14)
