@@ -83,6 +83,7 @@ def test_a_rolling_ball():
     np.testing.assert_allclose(rate, np.full(len(rate), rate[0]), rtol=1e-4)
 
 
+@pytest.mark.long
 def test_derivatives():
     """Of the final shape with respect to the charge, against central differences."""
 

@@ -165,6 +165,7 @@ def test_the_rod_of_the_case_in_the_embedding(far):
     )
 
 
+@pytest.mark.long
 def test_a_rod_circles_the_sphere():
     """The elastic rod of S³, through the pole that a single chart leaves out. Seen: separation 5e-13, Killing momenta
     1e-15."""
@@ -185,6 +186,7 @@ def test_a_rigid_rod_keeps_its_force():
     np.testing.assert_allclose(separations(trajectory), 2, rtol=0, atol=2e-14)
 
 
+@pytest.mark.long
 def test_derivatives_in_a_chart_that_moves():
     """Those of the places in the fixed half-space, of which the moving one is an affine function: the same method, so
     the same derivative."""

@@ -600,6 +600,7 @@ def spheroid(x):
     return jnp.stack([2 * x[0], 2 * x[1], 0.9 * (1 - x @ x)]) / (1 + x @ x)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("radius", [20.0, pytest.param(10.0, marks=pytest.mark.long)])
 def test_distances_of_far_points(radius):
     """In a chart in which far points are close to each other the nodes of a path may miss the space between them: such

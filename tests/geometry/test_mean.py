@@ -10,8 +10,8 @@ import geodyn as gd
 POINTS = 0.25 * np.random.default_rng(0).normal(size=(5, 3))
 WEIGHTS = np.array([1.0, 2.0, 0.5, 3.0, 0.0])
 NIL_METRIC = gd.Manifold(lambda x: gd.spaces.Nil().metric(x), 3)
-SPACES = {"S3": gd.spaces.Sphere(3), "H3": gd.spaces.Hyperbolic(3)}
-LONG = {"S2xE": gd.spaces.THURSTON["S2xE"], "Nil": gd.spaces.Nil(), "NilMetric": NIL_METRIC}
+SPACES = {"H3": gd.spaces.Hyperbolic(3)}
+LONG = {"S3": gd.spaces.Sphere(3), "S2xE": gd.spaces.THURSTON["S2xE"], "Nil": gd.spaces.Nil(), "NilMetric": NIL_METRIC}
 
 
 def pull(space, c, points, weights):

@@ -58,6 +58,7 @@ def test_distances_in_nil_are_those_of_the_metric():
         np.testing.assert_allclose(gd.log(space, x, y), gd.log(metric_alone, x, y), atol=1e-11)
 
 
+@pytest.mark.long
 def test_distances_in_nil_where_they_are_delicate():
     """Its derivative by the height is twice the turn, everywhere; on the ridge of the distance there is none by the
     distance from the axis. Both branches agree where they meet."""

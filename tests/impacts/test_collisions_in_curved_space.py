@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.impacts import times
+from helpers.marks import slow
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
@@ -68,7 +69,7 @@ def test_conserved_through_an_impact(curved):
         assert np.min(jax.vmap(lambda q: system.contacts.gap(jnp.zeros(()), q.ravel()))(t.q)) > -1e-12
 
 
-@pytest.mark.parametrize("curved", ["S3", "H3"], indirect=True)
+@pytest.mark.parametrize("curved", slow("S3", quick="H3"), indirect=True)
 def test_oblique_in_curved_space(curved):
     """Unequal spheres, e = 0.7, against DOP853 with an event in the embedding, X'' = −κ<X', X'>X. Measured 8e-12."""
     curvature, space, run = curved

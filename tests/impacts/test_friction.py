@@ -247,6 +247,7 @@ def test_laws_of_an_impact():
     assert np.max(np.abs(law[plain])) < 1e-10
 
 
+@pytest.mark.long
 def test_no_energy_from_friction():
     """A rod that falls on its end at 45°, where the blow makes it slip backwards: Newton's law with Coulomb's would
     create energy (after Kane & Levinson 1985); here it is kept. Measured 1e-16."""

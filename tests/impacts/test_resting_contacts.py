@@ -123,6 +123,7 @@ def test_stack_at_rest():
     assert np.sum(np.abs(np.asarray(still.impacts.impulse))) < 1e-6
 
 
+@pytest.mark.long
 def test_a_shaken_floor():
     """A ball on a floor that moves as a sin ωt stays on it if aω² < g (measured: to 5e-14), else it is thrown when the
     floor falls away, aω² sin ωt = g (to 2e-7, where that happens within a step)."""

@@ -90,6 +90,7 @@ def test_other_members_and_earlier_times_keep_their_derivatives():
         assert np.all(np.isnan(slopes[6:]))
 
 
+@pytest.mark.long
 def test_second_derivatives_of_a_failed_run_are_nan():
     def end(x):
         return blow_up(x, 1.0, 2.0).q[-1, 0]

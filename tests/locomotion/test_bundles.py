@@ -377,6 +377,7 @@ def test_floating_links_with_and_without_momentum():
     np.testing.assert_allclose(still, path(LINKS, STROKE, steps=48), atol=1e-8)
 
 
+@pytest.mark.long
 def test_a_locked_satellite_tumbles_as_eulers_equations_have_it():
     """Momentum fixed in space, seen from the body. The order is measured, 6.0 (4 without the last brackets); the
     derivative against differences: 1e-9."""
@@ -402,7 +403,13 @@ def test_a_locked_satellite_tumbles_as_eulers_equations_have_it():
 
 
 @pytest.mark.parametrize(
-    "space", [Sphere(2), pytest.param(Hyperbolic(2), marks=pytest.mark.long), Hyperbolic(3)], ids=["S2", "H2", "H3"]
+    "space",
+    [
+        pytest.param(Sphere(2), marks=pytest.mark.long),
+        pytest.param(Hyperbolic(2), marks=pytest.mark.long),
+        Hyperbolic(3),
+    ],
+    ids=["S2", "H2", "H3"],
 )
 def test_two_legs_swim_by_curvature(space):
     """The closed form dX = −w df of the class, integrated by quadrature; measured 1e-16."""

@@ -212,6 +212,7 @@ def test_frames_do_not_matter():
     np.testing.assert_allclose(snake, shape_metric(Purcell(), r), atol=1e-15)
 
 
+@pytest.mark.long
 @pytest.mark.float32
 def test_derivatives_with_respect_to_lengths_and_drags():
     """Against central differences: measured 3e-11 relative in double precision."""

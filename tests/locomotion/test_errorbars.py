@@ -46,6 +46,7 @@ def coverage(bodies, true):
     return np.mean(np.abs(np.asarray(values) - wanted) < 1.96 * np.asarray(errors), axis=0)
 
 
+@pytest.mark.long
 def test_forms_with_noise():
     """Errors of different sizes in different rows, correlated within each. The covariance of the coefficients is that
     of the fits, in their order."""

@@ -184,6 +184,7 @@ def test_a_link_sticks():
         np.testing.assert_allclose(derivative(tail)(rdot), 0, atol=1e-13)
 
 
+@pytest.mark.long
 def test_links_that_a_locked_hinge_joins_stick_together():
     """With one hinge at rest two links are one body: together they hold what neither of them could alone."""
     straight, rdot = jnp.zeros(2), jnp.array([0.0, 1.0])

@@ -131,6 +131,7 @@ def test_scallops_do_not_swim(stroke):
     np.testing.assert_allclose(SE2().log(g), 0.0, atol=1e-14)
 
 
+@pytest.mark.long
 def test_order_six():
     """Slope of the error over steps on two logarithmic scales: measured 5.9 to 6.1 (4 without the last bracket)."""
     stroke, steps = STROKES["fourier"], np.array([12, 18, 27])

@@ -150,6 +150,7 @@ def test_noise_averages_out():
     np.testing.assert_allclose(holonomy(chosen, STROKE), holonomy(SWIMMER, STROKE), atol=8e-3)
 
 
+@pytest.mark.long
 def test_no_unit_of_length_enters():
     """In millimetres the same degree and error, though the angles stay radians; and turning by angles beyond π."""
     shapes, poses = record(SWIMMER, wander, 320)
@@ -237,7 +238,11 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize("coordinates", GROUPS, ids=lambda names: "".join(names))
+@pytest.mark.parametrize(
+    "coordinates",
+    [*(pytest.param(names, marks=pytest.mark.long) for names in list(GROUPS)[:3]), ("x", "y", "theta")],
+    ids=lambda names: "".join(names),
+)
 def test_tables_are_read(coordinates, tmp_path):
     """Forms from a path, in any order of the columns; motions from a stream: what fit_connection makes of the same."""
     group = GROUPS[coordinates]

@@ -262,6 +262,7 @@ def test_a_drive_with_corners():
     assert rates[0] < -0.1 and rates[1] > 0.1
 
 
+@pytest.mark.long
 def test_batches():
     """Each member as if it were alone."""
     stiffnesses = jnp.array([0.1, 1.0, 4.0])

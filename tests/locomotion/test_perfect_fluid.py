@@ -183,6 +183,7 @@ def test_nine_links():
     assert np.max(np.abs(found - alone)) > 5e-3
 
 
+@pytest.mark.long
 def test_small_links_are_alone():
     """Ellipses that are small beside their distance disturb each other by the square of their ratio."""
 
@@ -251,6 +252,7 @@ SNAIL = [[[0.15, 0.2, 0.15], [0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0], [0.0, 0.2, 0.15
 BALL = oval(0.3, 0.3)
 
 
+@pytest.mark.long
 def test_outlines_of_ones_own():
     """Two bodies that are pushed apart: the kinetic energy by hand, from the masses of the pair."""
     body, r = Outlines([oval(0.5, 0.2), BALL], density=1.3, body_density=2.0), jnp.array([1.0])

@@ -74,6 +74,7 @@ def test_scallops_do_not_swim():
     np.testing.assert_allclose(moved(gd.strokes.shift(there_and_back, 0.37)), np.eye(3), atol=1e-6)
 
 
+@pytest.mark.long
 def test_corners_cost_no_accuracy():
     """Seven sides in forty steps, against the seven sides each by itself: measured 3e-13; 2e-2 without `breaks`."""
     sides = jax.vmap(moved)(jax.vmap(gd.strokes.OpenStroke, (0, 0, None))(*ends(CORNERS), jnp.zeros((2, 1))))

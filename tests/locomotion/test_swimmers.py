@@ -180,6 +180,7 @@ def test_a_continuous_body_is_the_limit_of_many_links():
     np.testing.assert_allclose(many, smooth, atol=9e-3 * np.max(smooth))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pieces", (2, pytest.param(3, marks=pytest.mark.long)))
 def test_arcs_are_the_limit_of_many_links(pieces):
     """The shape metric of equal links with the headings of the arcs at their middles: measured 1.5e-3 of it with 60
@@ -239,6 +240,7 @@ def test_waves_are_modes():
         Serpenoid(waves=(1.0, 0.0))
 
 
+@pytest.mark.long
 def test_links_about_their_centre():
     """The frame of the middle link moved to the centre of mass, by `Reframed`: measured 1e-15."""
     lengths, r = jnp.array([1.0, 0.7, 1.2, 0.9]), jnp.array([0.4, -0.9, 0.6])

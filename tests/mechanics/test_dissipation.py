@@ -55,6 +55,7 @@ class QuadraticDrag(gd.AbstractDissipation):
         return self.coefficient @ squares**1.5 / 3
 
 
+@pytest.mark.long
 def test_drag_on_a_curved_surface():
     """Along a geodesic of H² only the speed changes: v₀ exp(−ct), v₀/(1 + c v₀ t). Seen: 2e-14, also in the energy."""
     space, c = gd.spaces.Hyperbolic(2), 0.7
@@ -357,6 +358,7 @@ class Sides(gd.AbstractConstraint):
         return jnp.sum(sides**2, axis=1) - (1 + self.swing * jnp.sin(t + jnp.arange(3.0))) ** 2
 
 
+@pytest.mark.long
 def test_a_crawler_in_the_plane():
     """The forces of friction, F along −v of what slips and at most F of what sticks, and the forces along the sides
     balance at every point; and so all forces of friction together, and their moments. Seen: 1e-12."""
@@ -387,6 +389,7 @@ class InTurn(gd.AbstractConstraint):
         return -jnp.diff(x[:, 0]) - 1 - jax.vmap(lambda part: jnp.interp(t % 3, jnp.arange(4.0), part))(moved)
 
 
+@pytest.mark.long
 def test_feet_that_move_in_turn():
     """Of equal feet the one that is to move slides and the others stick, although the force between these, which the
     shape holds apart too, is not unique."""

@@ -54,6 +54,7 @@ def test_legendre_both_ways(L, H):
     np.testing.assert_allclose(jax.jit(lagrangian.lagrangian_at)(t, Q, V), L(Q, V), rtol=1e-14)
 
 
+@pytest.mark.long
 def test_legendre_twice():
     """The transform of the transform is the same function. Measured: 0."""
     twice = gd.hamilton.legendre(gd.hamilton.legendre(PENDULUM))

@@ -164,6 +164,7 @@ def test_gradient_by_the_scale(start):
     np.testing.assert_allclose(depth(2.6, 0.5), depth(1.3), rtol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.float32
 def test_single_precision():
     """Against scipy in double precision."""

@@ -208,6 +208,7 @@ def test_chain_of_rods():
     assert np.max(np.abs(trajectory.energy)) < 1e-6
 
 
+@pytest.mark.long
 def test_chain_in_angles():
     """Case M04 without constraints, by Gauss. Seen: angles 2e-15, their rates 7e-15, energy 3e-14."""
 

@@ -101,6 +101,7 @@ def test_a_plate_above_and_one_at_rest():
     assert np.isnan(SAND.stress_on([1.0, 0.0], [0.0, 0.0])).all()
 
 
+@pytest.mark.long
 def test_derivatives_and_depth():
     """A plate that is wholly in the sand: the force grows linearly with its depth; derivatives against differences."""
 
