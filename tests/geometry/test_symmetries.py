@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.cases import case
+from helpers.marks import slow
 
 import geodyn as gd
 
@@ -145,7 +146,7 @@ def test_the_algebra_is_the_known_one(name):
     assert np.max(np.abs(cyclic), initial=0) < 1e-11
 
 
-@pytest.mark.parametrize("name", ["Nil", "SL2", "torus of revolution", "Schwarzschild slice"])
+@pytest.mark.parametrize("name", slow("SL2", "torus of revolution", "Schwarzschild slice", quick="Nil"))
 def test_the_fields_are_killing_fields_anywhere(name):
     """Seen: 3e-15. Their brackets are those of the structure constants, elsewhere than where those were found."""
     space, x, dim, _ = SPACES[name]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers.marks import slow
 from scipy.linalg import block_diag, null_space
 from scipy.optimize import linprog, minimize
 
@@ -165,7 +166,7 @@ def test_derivatives_of_the_gap():
     np.testing.assert_allclose(turned, (slope(x + step) - slope(x - step)) / 2, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["E3", "S3", "H3", "E2", "H2"])
+@pytest.mark.parametrize("name", [*slow("E3", "S3", "H2", quick="E2"), "H3"])
 def test_slip_and_rate_of_the_gap(name):
     """A vertex on a face: the relative velocity of the place, which is the sum Σ λX of its corners, has the gap's rate
     as its normal part, and the slip as its tangential part, in the units of the gap. Measured: 1e-15."""

@@ -150,7 +150,7 @@ def test_an_attitude_without_unit_length_has_no_energy():
     "system, q0, v0",
     [
         (OSCILLATOR, [[1.0]], [[0.3]]),
-        (RIGID, REST, SPIN),
+        pytest.param(RIGID, REST, SPIN, marks=pytest.mark.long),
         (gd.Lagrangian(lambda q, v: v @ v / 2 - q[1], constraint=lambda q: (q @ q - 1) / 2), [1.0, 0.0], [0.0, 0.4]),
         (gd.System(gd.spaces.Hyperbolic(2), [1.0]), [[0.1, 0.2]], [[0.3, 0.1]]),
     ],

@@ -103,7 +103,7 @@ CASES = {
 }
 
 
-QUICK = ("Gauss 3", "swinging, ggl 2")
+QUICK = ("swinging, ggl 2",)
 
 
 @pytest.mark.weekly

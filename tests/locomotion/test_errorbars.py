@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers.marks import slow
 
 import geodyn as gd
 from geodyn._locomotion.connections.errorbars import covariance_of_motion, covariance_of_rows
@@ -103,7 +104,7 @@ NOISE = {
 }
 
 
-@pytest.mark.parametrize("name", NOISE)
+@pytest.mark.parametrize("name", slow("poses", "disturbances", quick="both"))
 def test_motions_with_noise(name):
     """Errors of poses, whose differences are correlated, and disturbances of the motion, in the least squares of a
     record. As if rows were independent, errors of poses would have bars of more than twice the size."""

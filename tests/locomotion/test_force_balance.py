@@ -193,6 +193,7 @@ def test_links_that_a_locked_hinge_joins_stick_together():
     assert np.any(gd.swimmers.DryLinks((2.0, 0.1, 1.0)).velocity(straight, rdot) != 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("shape", "rate", "friction"),
     [

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.cases import case
+from helpers.marks import slow
 
 import geodyn as gd
 from geodyn._geometry.models.spaces import AbstractModelSpace, Euclidean, Hyperbolic, Sphere
@@ -58,7 +59,7 @@ SEPARATIONS = {
 }
 
 
-@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("name", slow("S3", quick="H3"))
 def test_elastic_rod_of_unit_length(name):
     """Separations at t = 1 and 10 against l'' = σ C(½)⁴ S(l)/C(l)³ − 2 (l − ½), to 20 digits. Seen: 3e-12."""
     space = SPACES[name]
