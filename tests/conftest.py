@@ -112,8 +112,7 @@ def pytest_collection_modifyitems(items):
     kinds = {}
     for item in items:
         kinds.setdefault(item.path, set()).add(marked[item])
-    items.sort(key=lambda item: (min(kinds[item.path]), max(kinds[item.path])))
-    files = {path: k for k, path in enumerate(dict.fromkeys(item.path for item in items))}
+    files = {path: (min(kind), max(kind), place) for place, (path, kind) in enumerate(kinds.items())}
     items.sort(key=lambda item: (files[item.path], marked[item]))
 
 
