@@ -1,7 +1,7 @@
 """A centre that is no law
 
-Two points of equal mass that do not feel each other, on geodesics of the hyperbolic plane, and the place halfway between
-them (black). In flat space it would go straight. Here it leaves the geodesic on which it sets out (dashed).
+Two points of equal mass that do not feel each other, on geodesics of the hyperbolic plane, and the place halfway
+between them (black). In flat space it would go straight. Here it leaves the geodesic on which it sets out (dashed).
 """
 
 import jax
