@@ -99,7 +99,9 @@ def _change_by_matrix(
 
     (_, pdot), (change, moved) = jax.jvp(evaluate, (moving, w), (tangent, jnp.zeros_like(w)))
     images, images_of_force = columns(push, w.size, w)
-    matrix = jnp.where(active, images.reshape(w.size, w.size).T, jnp.eye(w.size, dtype=w.dtype))
+    unit = jnp.eye(w.size, dtype=w.dtype)
+    # Of a step that failed nothing is known, and its change is not used.
+    matrix: Float[Array, "N N"] = jnp.where(active, images.reshape(w.size, w.size).T, unit)
     dw = -refined(matrix, change.reshape(-1))
     moved = moved + jnp.tensordot(dw, images_of_force, 1)
     return pdot, moved, dw.reshape(w.shape)
