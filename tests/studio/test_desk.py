@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers.legs import ON_TORUS
 from helpers.marks import slow
 from scipy.integrate import solve_ivp
 
@@ -339,18 +340,9 @@ def test_bodies_in_the_eight_geometries():
     np.testing.assert_allclose(np.einsum("kij,i,j->k", told["structure"], a, b), group.bracket(a, b), atol=1e-12)
 
 
-LEGS = """
-import geodyn as gd
-import jax.numpy as jnp
-
-def on_torus(ring=2.0, tube=1.0):
-    def place(x):
-        far = ring + tube * jnp.cos(x[1])
-        return jnp.stack([far * jnp.cos(x[0]), far * jnp.sin(x[0]), tube * jnp.sin(x[1])])
-
-    found = gd.symmetries(gd.spaces.Embedded(place, 3, 2), [0.0, 0.8])
-    return gd.swimmers.TwoLegged(found.space)
-
+LEGS = (
+    ON_TORUS
+    + """
 def in_sol():
     found = gd.symmetries(gd.spaces.Sol(), [0.0, 0.0, 0.0])
     return gd.swimmers.TwoLegged(found.space)
@@ -363,6 +355,7 @@ def three_lengths():
 
     return gd.swimmers.PointMasses(gd.spaces.SL2(), [1.0, 1.0, 1.0, 1.0], places)
 """
+)
 WALK = {"mean": [0.8, 0.8], "cosine": [[0.3], [0.0]], "sine": [[0.0], [0.3]]}
 LEGGED = {"pair": [0, 1], "at": [0.8, 0.8], "lower": [0.3, 0.1], "upper": [1.4, 1.4], "frame": "body", "stroke": WALK}
 

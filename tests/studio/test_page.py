@@ -13,6 +13,7 @@ import matplotlib
 import numpy as np
 import pytest
 from conftest import QUICK
+from helpers.legs import ON_TORUS
 
 import geodyn as gd
 
@@ -324,20 +325,6 @@ def test_old_numbers_are_those_of_the_body_before(page):
     assert "old" not in numbers_of(page) and page.inner_text("#kept") == ""
 
 
-LEGS = """
-import geodyn as gd
-import jax.numpy as jnp
-
-def on_torus(ring=2.0, tube=1.0):
-    def place(x):
-        far = ring + tube * jnp.cos(x[1])
-        return jnp.stack([far * jnp.cos(x[0]), far * jnp.sin(x[0]), tube * jnp.sin(x[1])])
-
-    found = gd.symmetries(gd.spaces.Embedded(place, 3, 2), [0.0, 0.8])
-    return gd.swimmers.TwoLegged(found.space)
-"""
-
-
 def grid_and_holonomy(page, body):
     """(the net motion by the grid of the page alone, that of gd.holonomy) for the stroke of the page."""
     grid = page.evaluate("[...field().swim(state.stroke).motion]")
@@ -350,10 +337,10 @@ def grid_and_holonomy(page, body):
 def test_a_body_whose_isometries_are_no_matrices(browser, tmp_path):
     """Two legs on a torus, whose symmetry was found: the page has the displacement of gd.holonomy while one drags, and
     draws the body turned about the axis so far when one lets go; without the server it says that it cannot."""
-    (tmp_path / "my_legs.py").write_text(LEGS)
+    (tmp_path / "my_legs.py").write_text(ON_TORUS)
     process, at = started(tmp_path, "my_legs:on_torus")
     known = {}
-    exec(LEGS, known)
+    exec(ON_TORUS, known)
     body = known["on_torus"]()
     page = opened(browser, at)
     until(page, "exact && view.of === state.stroke")
