@@ -76,6 +76,15 @@ def test_it_follows_points_weights_and_the_metric(name):
         assert float(slopes[k][at]) == pytest.approx(float(difference), abs=1e-9)
 
 
+def test_points_close_together():
+    """The last steps change the spread by less than its rounding. The mean is that of the coordinates, but for the
+    square of the extent, 6e-15."""
+    rng = np.random.default_rng(0)
+    points = 0.3 * rng.uniform(-1, 1, size=(60, 1, 3)) + 1e-7 * rng.normal(size=(60, 5, 3))
+    means = jax.jit(jax.vmap(lambda x: gd.mean_point(gd.spaces.Nil(), x)))(points)
+    np.testing.assert_allclose(means, points.mean(axis=1), atol=1e-13)
+
+
 @pytest.mark.long
 def test_no_mean_has_no_derivative():
     """Antipodal points of a sphere are as far from a whole circle."""

@@ -159,11 +159,12 @@ def _minimise(
         change, convex = step(at.c)
         trial = at.c + at.part * change
         there = spread(trial)
+        short = jnp.max(jnp.abs(change)) <= near * (size + jnp.max(jnp.abs(at.c)))
         # What is left of the spread near its minimum is rounding, which must stop no step.
-        lower = there <= at.spread * (1 + 100 * jnp.finfo(x.dtype).eps)
+        lower = short | (there <= at.spread * (1 + 100 * jnp.finfo(x.dtype).eps))
         c = jnp.where(lower, trial, at.c)
         # Newton's steps double the digits: after one that is so small nothing but rounding is left.
-        done = lower & convex & (at.part == 1) & (jnp.max(jnp.abs(change)) <= near * (size + jnp.max(jnp.abs(at.c))))
+        done = short & convex & (at.part == 1)
         part = jnp.where(lower, jnp.minimum(2 * at.part, 1), at.part / 2)
         return Descent(c, jnp.where(lower, there, at.spread), part, done, at.turns + 1)
 
