@@ -130,6 +130,20 @@ def test_two_legs(name):
     assert float(jnp.max(jnp.abs(moved))) > 1e-3
 
 
+@pytest.mark.long
+def test_the_best_stroke_on_a_torus_of_which_only_the_metric_is_known():
+    """On more steps it leads as far and costs as much; Wong's equation and the second variation say that it is a
+    minimum."""
+    torus = gd.Manifold(lambda x: jnp.diag(jnp.stack([(2 + jnp.cos(x[1])) ** 2, 1.0 + 0 * x[0]])), 2)
+    body = gd.swimmers.TwoLegged(gd.symmetries(torus, [0.0, 0.3]).space)
+    asked = gd.holonomy(body, gd.FourierStroke.circle(0.2, centre=(0.8, 0.8)))[0, -1]
+    best = gd.optimal_stroke(body, displacement=[asked])
+    assert best.wong_residual < 1e-6 and best.second_order > 0
+    moved = gd.holonomy(body, best.stroke, steps=256)
+    np.testing.assert_allclose(body.group.log(moved), asked, rtol=1e-8)
+    np.testing.assert_allclose(gd.cost(body, best.stroke, steps=256), best.cost, rtol=1e-8)
+
+
 @pytest.mark.weekly
 @pytest.mark.long
 def test_the_derivative_follows_the_numbers_in_the_metric():

@@ -16,16 +16,13 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._engine.jit import as_pytree
-from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.checks import returned
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Scalar
-from geodyn._geometry.groups.frames import SAME, STEPS
+from geodyn._geometry.geodesics.rays import Fan, end_of_ray
 from geodyn._geometry.groups.isometries import fields_of_group, group_of, origin_of
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._geometry.manifold.manifold import AbstractManifold, within
-from geodyn._geometry.manifold.tensors import christoffel_at
-from geodyn._geometry.manifold.ways import follow
 from geodyn._geometry.models.charts import cosine, sine_ratio
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Product
 from geodyn._geometry.models.thurston import SL2, Nil
@@ -234,40 +231,30 @@ def points_of_legs(space: Any, r: Float[Array, "2"]) -> Float[Array, "3 D"]:
     frame = jnp.linalg.inv(jnp.linalg.cholesky(space.metric(body))).T
 
     def foot(side: float) -> Float[Array, " n"]:
-        way = jnp.cos(r[1]) * frame[:, 0] + side * jnp.sin(r[1]) * frame[:, 1]
-        return end_of_leg(space, body, r[0] * way)
+        aside = side * frame[:, 1]
+        return end_of_leg(space, Fan(body, jnp.stack([frame[:, 0], aside], axis=1)), r[0], r[1])
 
     return jnp.stack([body, foot(1.0), foot(-1.0)])
 
 
 @functools.singledispatch
-def end_of_leg(space: Any, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
-    """The end of the geodesic from x with the velocity v; NaN where it is too long. Not by `gd.exp`, of which the third
-    derivatives that a search for strokes needs compile for minutes."""
-    n = x.size
-
-    def rate(_: Any, y: Float[Array, " y"]) -> Float[Array, " y"]:
-        here, velocity = y[:n], y[n:]
-        turning = jnp.einsum("kij,i,j->k", christoffel_at(space, here), velocity, velocity)
-        return jnp.concatenate([velocity, -turning])
-
-    arrived = follow(lambda t: t, rate, jnp.concatenate([x, v]), STEPS)
-    end, velocity = arrived[:n], arrived[n:]
-    squares = velocity @ space.metric(end) @ velocity, v @ space.metric(x) @ v
-    enough = max(SAME, 2**10 * float(jnp.finfo(x.dtype).eps))
-    is_same = jnp.abs(squares[0] - squares[1]) <= enough * squares[1]
-    return nan_unless(jnp.broadcast_to(is_same, end.shape), end, (space, x, v))
+def end_of_leg(space: Any, fan: Fan, length: Scalar, angle: Scalar) -> Float[Array, " n"]:
+    """The end of the geodesic of this length at an angle to the axis of the body; NaN where it is too long. Not by
+    `gd.exp`, of which the third derivatives that a search for strokes needs compile for minutes."""
+    return end_of_ray(space, fan, length, angle)
 
 
 @end_of_leg.register
-def _(space: AbstractConstantCurvature | Nil | SL2, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
-    return space.exp(x, v)
+def _(space: AbstractConstantCurvature | Nil | SL2, fan: Fan, length: Scalar, angle: Scalar) -> Float[Array, " n"]:
+    return space.exp(fan.x, length * fan.velocity(angle))
 
 
 @end_of_leg.register
-def _(space: Product, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
-    (xa, xb), (va, vb) = space.split(x), space.split(v)
-    return jnp.concatenate([end_of_leg(space.a, xa, va), end_of_leg(space.b, xb, vb)])
+def _(space: Product, fan: Fan, length: Scalar, angle: Scalar) -> Float[Array, " n"]:
+    ends = []
+    for factor, x, rows in zip((space.a, space.b), space.split(fan.x), space.split(fan.sides), strict=True):
+        ends.append(end_of_leg(factor, Fan(x, rows), length, angle))
+    return jnp.concatenate(ends)
 
 
 @points_of_legs.register
