@@ -257,11 +257,13 @@ def test_the_best_stroke_of_degree_two_is_that_of_the_linear_drag():
 
 @pytest.mark.weekly
 @pytest.mark.long
-def test_a_best_stroke_with_corners_is_told():
+@pytest.mark.parametrize("bounds", [None, ([-3.0, -3.0], [3.0, 3.0])], ids=["free", "far from its bounds"])
+def test_a_best_stroke_with_corners_is_told(bounds):
     """In a fluid that thins the least of smooth strokes is no optimum: it has a status, and is kept."""
     body = gd.swimmers.PowerLawLinks(power=1.7)
     start = gd.FourierStroke([0.0, 0.0], [[-0.3], [0.48]], [[0.38], [0.1]])
-    found = gd.optimal_stroke(body, start, displacement=0.045, method=gd.Direct(harmonics=4, steps=48), throw=False)
+    method = gd.Direct(harmonics=4, steps=48)
+    found = gd.optimal_stroke(body, start, displacement=0.045, bounds=bounds, method=method, throw=False)
     assert found.result == gd.RESULTS.has_corners
     assert found.power_variation > 0.05
     assert gd.cost(body, found.stroke) < 1.9

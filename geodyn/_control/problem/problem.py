@@ -196,9 +196,9 @@ class StrokeProblem(eqx.Module):
     @property
     def is_steady(self) -> bool:
         """Whether the cost is the power of a body that balances forces of one degree in the velocities: it is constant
-        along a best stroke without bounds."""
+        along a best stroke that stays away from its bounds."""
         balances = isinstance(self.swimmer, AbstractForceBalance) and not self.swimmer.depends_on_pace
-        return balances and is_energy(self.density) and not self.bounded
+        return balances and is_energy(self.density)
 
     @property
     def is_quadratic(self) -> bool:

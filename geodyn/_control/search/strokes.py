@@ -58,6 +58,8 @@ FIRST_TRIES = 16
 STEADY = 0.05
 """The largest relative deviation of the power from its mean that a few harmonics may leave at a smooth optimum."""
 
+TOUCHING = 1e-2
+"""The distance from its bounds, in parts of their width, within which a stroke may be led along them."""
 
 UNRESOLVED = 0.1
 """The largest force, over that of the drag, that too few harmonics may leave over at a hinge without a motor."""
@@ -250,8 +252,8 @@ def optimum_of(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalSt
     values = outcome(problem, found.x, found.multipliers)
     there = reaches(values["displacement"], problem.displacement, problem.free)
     result = jnp.where(found.successful & ~there, RESULTS.astray, found.result)
-    unsteady = values["power_variation"] > STEADY
-    result = jnp.where((result == RESULTS.successful) & problem.is_steady & unsteady, RESULTS.has_corners, result)
+    unsteady = problem.is_steady & (values["room"] > TOUCHING) & (values["power_variation"] > STEADY)
+    result = jnp.where((result == RESULTS.successful) & unsteady, RESULTS.has_corners, result)
     if problem.springs is not None:
         unresolved = wong_residual(problem, found.x, values["charge"]) > UNRESOLVED
         result = jnp.where((result == RESULTS.successful) & unresolved, RESULTS.too_few_harmonics, result)

@@ -356,9 +356,9 @@ class CarreauLinks(AbstractResistedChain):
 
     Each piece of a link resists its own velocity, v_t along the link and v_n across it, with the forces
     `(C_t v_t, C_n v_n) (1 + (v_t² + v_n² C_n/C_t)/speed²)^{(power − 2)/2}` per length. Far below `speed` it is
-    `gd.swimmers.NLink`, far above `gd.swimmers.PowerLawLinks` of the power p. So the pace of a stroke matters: it is
-    taken to last the time 1. The frame sits at the centre of the middle link, the left one of two, and along it. Any
-    consistent units; angles in radians.
+    `gd.swimmers.NLink`, far above `gd.swimmers.PowerLawLinks` of the power p, whose drags have the ratio
+    `(C_n/C_t)^{p/2}`. So the pace of a stroke matters: it is taken to last the time 1. The frame sits at the centre of
+    the middle link, the left one of two, and along it. Any consistent units; angles in radians.
 
     Args:
         lengths: of the links [L].
