@@ -6,7 +6,7 @@ from geodyn._locomotion.swimmers.free_bodies import Beanie, FallingCat, Floating
 from geodyn._locomotion.swimmers.granular import GranularLinks
 from geodyn._locomotion.swimmers.links import Modes, NLink, Purcell, SymmetricPurcell, bowed_links, waving_links
 from geodyn._locomotion.swimmers.nonlinear_drag import AbstractResistedLinks, CarreauLinks, DryLinks, PowerLawLinks
-from geodyn._locomotion.swimmers.passive import Passive
+from geodyn._locomotion.swimmers.passive import Passive, passive_links
 from geodyn._locomotion.swimmers.perfect_fluid import (
     AbstractFluidLinks,
     FluidLinks,
@@ -56,6 +56,7 @@ __all__ = [
     "flapper",
     "fluid_arcs",
     "fluid_waves",
+    "passive_links",
     "polar_serpenoid",
     "three_fluid_links",
     "waving_links",

@@ -31,7 +31,8 @@ class Body(NamedTuple):
     which a search begins, and `region` the box of shapes that a global search covers. If strokes of free shape have no
     optimum, `based` is True: strokes go through the start, and a global search stays inside of the region. If `heading`
     is True, a displacement of one number is the net turn, with any translation. `parameters` are values for parameters
-    of the class other than its defaults. `harmonics` are those of its strokes, fewer where each takes long."""
+    of the class other than its defaults. `harmonics` are those of its strokes, fewer where each takes long. `period` is
+    the time of a stroke of a body with springs, whose pace matters."""
 
     kind: Callable[..., gd.bundles.AbstractLocomotion]
     title: str
@@ -43,6 +44,7 @@ class Body(NamedTuple):
     heading: bool = False
     parameters: dict[str, Any] = {}
     harmonics: int = 16
+    period: float | None = None
 
     def posed(self, body: gd.bundles.AbstractLocomotion, numbers: int) -> Costly:
         """The body with a cost of strokes, so that optimal ones exist, for a displacement of `numbers` coordinates. For
@@ -56,6 +58,14 @@ class Body(NamedTuple):
 
 def _hinges(body: Any) -> np.ndarray:
     return np.zeros(body.lengths.size - 1)
+
+
+def _all_hinges(body: Any) -> np.ndarray:
+    return np.asarray(body.first_shape)
+
+
+def _all_bends(body: Any) -> tuple[np.ndarray, np.ndarray]:
+    return -np.pi + _all_hinges(body), np.pi + _all_hinges(body)
 
 
 def _angles(count: int):
@@ -246,6 +256,9 @@ BODIES = {
         (0.1,),
         lambda body: (0.0,),
         asked="net turn",
+    ),
+    "passive-links": Body(
+        swimmers.passive_links, "a motor in front, springs behind", (0.03,), _all_hinges, _all_bends, period=6.0
     ),
     "floating-links": Body(
         swimmers.FloatingLinks,

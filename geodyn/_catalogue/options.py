@@ -112,6 +112,9 @@ def _parser(name: str, body: Body) -> tuple[argparse.ArgumentParser, list[str]]:
     asked.add_argument(
         "--harmonics", type=int, default=body.harmonics, metavar="K", help=f"of the stroke (default {body.harmonics})"
     )
+    if body.period is not None:
+        about_period = f"the time that it takes (default {body.period:g})"
+        asked.add_argument("--period", type=float, default=body.period, metavar="T", help=about_period)
     asked.add_argument(
         "--global", dest="everywhere", action="store_true", help="search all shapes for the best strokes"
     )

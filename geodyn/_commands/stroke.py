@@ -72,6 +72,9 @@ def _problem(known: Body, body: AbstractLocomotion, options: dict[str, Any]) -> 
     if options["harmonics"] < 1:
         raise ValueError(f"--harmonics must be at least 1, got {options['harmonics']}; 16 suit most strokes.")
     base, guess, rates = options["base"], options["guess"], options["rates"]
+    timed = {} if known.period is None else {"period": options["period"]}
+    if timed and (options["everywhere"] or options["family"] is not None):
+        raise ValueError("--global and --family are for bodies without springs, whose pace does not matter.")
     if options["everywhere"] and (base or guess):
         raise ValueError("--global looks everywhere: leave out --base and --guess, or --global.")
     start = None if known.start is None else np.asarray(known.start(body), float)
@@ -96,7 +99,7 @@ def _problem(known: Body, body: AbstractLocomotion, options: dict[str, Any]) -> 
     displacement = given if given.size > 1 else given[0]
     posed = known.posed(body, given.size)
     held = {"bounds": None if bounds[0] is None else bounds, "rates": rates}
-    problem = {"displacement": displacement, "method": method} | held
+    problem = {"displacement": displacement, "method": method} | held | timed
     if options["everywhere"]:
         return posed, problem | {"region": None if known.region is None else known.region(body)}
     return posed, problem | {"base": base, "guess": guess}

@@ -26,6 +26,7 @@ from geodyn._locomotion.connections.measured import read_connection
 from geodyn._locomotion.motion.along import minimum_perturbation_along
 from geodyn._locomotion.motion.flux import flux
 from geodyn._locomotion.motion.holonomy import cost, holonomy, path
+from geodyn._locomotion.motion.passive import AbstractPassiveSwimmer
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke
 from geodyn._plot.shapes.swimmers import check_swimmer, swim
 from geodyn._studio.assemble import assembled
@@ -247,6 +248,11 @@ class Desk:
     def _problem(self, given: dict) -> tuple[AbstractInvariantMetric, dict[str, Any]]:
         """(the body as `optimal_stroke` takes it, the other arguments)."""
         kind, body, _ = self._made(given)
+        if isinstance(body, AbstractPassiveSwimmer):
+            raise ValueError(
+                "springs move some of the shapes of this body, at a pace: gd.optimal_stroke(swimmer, displacement=…,"
+                " period=…) finds its best drive, as does `geodyn stroke passive-links`"
+            )
         goals = describe(kind, body, "")["goals"]
         goal = choice("goal", given.get("goal"), goals)
         wanted = 1 if goal != "whole" else body.group.dim

@@ -225,6 +225,13 @@ def test_wrong_requests(desk, wrong, said):
         desk.answer(ask, given, silent)
 
 
+def test_a_body_with_springs_has_no_pace_here():
+    desk = Desk({"passive-links": kind_of("passive-links")})
+    given = SEARCH | {"body": "passive-links", "parameters": {}}
+    with pytest.raises(ValueError, match=r"springs move some .* `geodyn stroke passive-links`"):
+        desk.answer("optimise", given, silent)
+
+
 def test_certificate_needs_an_optimum():
     with pytest.raises(ValueError, match="optimise first"):
         Desk({}).answer("certificate", {}, silent)

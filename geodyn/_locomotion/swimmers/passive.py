@@ -9,11 +9,12 @@ import numpy as np
 from jax.core import Tracer
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Each, Float, Index, Scalar
+from geodyn._foundations.typing import Array, Each, Float, Index, Number, Scalar, Vector
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.connection import AbstractSwimmer
 from geodyn._locomotion.motion.passive import AbstractPassiveSwimmer, others
 from geodyn._locomotion.strokes.stroke import floating
+from geodyn._locomotion.swimmers.links import NLink
 
 
 class Passive(AbstractPassiveSwimmer):
@@ -129,6 +130,44 @@ class Passive(AbstractPassiveSwimmer):
     def elastic_energy(self, r: Float[Array, " m"]) -> Scalar:
         bent = r[np.array(self.hinges)] - self.rest
         return jnp.sum(self.stiffness * bent**2) / 2
+
+
+@checked
+def passive_links(
+    lengths: Vector = (1.0, 1.0, 1.0), drag_ratio: Number = 2.0, stiffness: Each = 0.2, damping: Each = 0.0
+) -> Passive:
+    """Slender links in a viscous fluid with a motor in the first hinge and springs in all others: an elastic tail.
+
+    Args:
+        lengths: of the links [L], three or more.
+        drag_ratio: drag per length across a link over that along it.
+        stiffness: of the springs, a torque per radian: one positive number, or one per spring [L − 2]. The drag along a
+            link is 1 per length, so that it is in units of drag times length³ over time.
+        damping: of the dampers beside the springs, a torque per rate: one number or [L − 2], not negative.
+
+    Returns:
+        The swimmer, a `gd.swimmers.Passive`.
+
+    Raises:
+        ValueError: for fewer than three links, and numbers that are not positive.
+
+    Example:
+        How far a motor that swings by 1 rad moves it in a period of 6.
+
+        >>> swimmer = gd.swimmers.passive_links()
+        >>> drive = gd.FourierStroke(mean=[0.0], cosine=[[0.0]], sine=[[1.0]])
+        >>> motion = gd.periodic_motion(swimmer, drive, 6.0)
+        >>> print(motion.displacement[:2, 2].round(5))
+        [-0.05417  0.00528]
+
+    Source:
+        Passov & Or, *Eur. Phys. J. E* 35 (2012) 78.
+    """
+    base = NLink(lengths, drag_ratio)
+    count = base.lengths.size
+    if count < 3:
+        raise ValueError(f"passive_links: lengths must be three or more, so that one hinge has a spring; got {count}.")
+    return Passive(base, tuple(range(1, count - 1)), stiffness, damping=damping)
 
 
 def _checked_hinges(base: AbstractSwimmer, hinges: Sequence[Index]) -> tuple[int, ...]:
