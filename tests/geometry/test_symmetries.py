@@ -220,6 +220,49 @@ def test_what_is_nearly_symmetric_is_undecided():
     assert gd.symmetries(space, point, radius=1e-3).verdict == "undecided"
 
 
+RADII = [10.0**k for k in (-8, -5, -3.5, -2, -1, 0.7, 1, 1.5, 2)]
+ANY_RADIUS = "torus of revolution", "catenoid", "Nil", "S2xE", "S3 (stereographic)", "Kerr a ≠ 0"
+
+
+@pytest.mark.parametrize("name", slow(*ANY_RADIUS, quick="triaxial ellipsoid"))
+def test_no_radius_gives_a_wrong_number(name):
+    """Rounding errors hide all changes within the smallest, so that all seems to be flat; through the largest one needs
+    many steps. What is undecided says between which numbers the right one is."""
+    space, x, dim, _ = SPACES[name]
+    for radius in RADII:
+        try:
+            found = gd.symmetries(space, x, radius=radius)
+        except ValueError as error:
+            assert "leads out of the space" in str(error) and radius > 1
+        else:
+            least, most = found.dimensions
+            assert least <= dim <= most and (found.verdict == "undecided") == (least < most), radius
+    assert gd.symmetries(space, x, radius=1e-8).dimensions[1] >= 3
+
+
+def test_within_a_large_radius_there_are_as_many():
+    """Around the torus more than once; with the first steps alone it seemed to have none."""
+    space, x, *_ = SPACES["torus of revolution"]
+    assert gd.symmetries(space, x, radius=10.0).dim == 1
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e9])
+@pytest.mark.parametrize("name", slow("Kerr a ≠ 0", "Nil", quick="torus of revolution"))
+def test_coordinates_may_have_any_units(name, size):
+    """Also different ones: the first is in thousandths. The translations are of length 1 in these units, where the
+    metric is positive definite."""
+    given, x, dim, orbit = SPACES[name]
+    units = np.append(1e-3, np.ones(given.dim - 1)) * size
+    space = gd.Manifold(
+        lambda x: size**2 * given.metric(x / units) / np.outer(units, units), given.dim, signature=given.signature
+    )
+    found, known = gd.symmetries(space, x * units), gd.symmetries(given, x)
+    assert found.dimensions == (dim, dim) and found.translations == orbit and found.gap > 1e9
+    np.testing.assert_allclose(found.radius, known.radius * size, rtol=0.5)
+    for row in found.killing_fields(x * units)[: orbit if space.signature[1] == 0 else 0]:
+        assert float(abs(row @ space.metric(jnp.asarray(x * units)) @ row)) == pytest.approx(1, abs=1e-6)
+
+
 def test_what_is_flat_here_and_not_there():
     """It is as symmetric as a plane within one radius, and not at all within another, and it says which."""
 

@@ -153,7 +153,12 @@ def group_of(space: Any) -> AbstractLieGroup:
 @group_of.register
 def _(space: AbstractConstantCurvature):
     curvature, n = space.chart.curvature, space.dim
-    if curvature == 0 and n <= 3:
+    if n > 3 or (n < 2 and curvature):
+        raise ValueError(
+            f"space must have the dimension 2 or 3, or be a line, got {space!r}: gd.symmetries(space, x) finds the "
+            "symmetries of a space of any dimension, and its .space is one whose isometries are known as a group"
+        )
+    if curvature == 0:
         return (Translation(1), SE2(), SE3())[n - 1]
     return Isometries(n, curvature)
 

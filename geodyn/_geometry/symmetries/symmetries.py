@@ -17,8 +17,6 @@ from geodyn._geometry.groups.frame_group import FrameGroup
 from geodyn._geometry.manifold.manifold import AbstractManifold, check_metric, checked_points, signature_of
 from geodyn._geometry.symmetries.algebra import (
     CLOSED,
-    NONZERO,
-    ZERO,
     Algebra,
     Evidence,
     Frame,
@@ -35,8 +33,10 @@ from geodyn._geometry.symmetries.flows import carried_along
 # Singular values that are zero and those that are not are so far apart where one radius decides. Else it is doubled, or
 # halved where it leads out of the space: so many radii are tried.
 WIDE, ATTEMPTS = 1e6, 6
-# A change of the curvature that is none.
+# A change of the curvature that is none, relative to others.
 SMALL = 1e-10
+# Within a smaller part of the length in which the metric changes, rounding errors hide changes of the fourth order.
+SHORT = 1e-2
 FOUND, NONE, UNDECIDED = "found", "none", "undecided"
 # How a vector of the algebra is given.
 COEFFICIENTS = "the coefficients of the Killing fields"
@@ -152,7 +152,8 @@ class Symmetries(eqx.Module):
             least, most = self.dimensions
             raise ValueError(
                 f"the symmetries are undecided within the radius {self.radius:.3g}: between {least} and {most} Killing "
-                "fields, since the metric is nearly symmetric, or looked at too near. A larger radius= may decide; "
+                "fields, since the metric is nearly symmetric, or looked at too near or too far. Another radius=, most "
+                "often a larger one, may decide; "
                 "tolerance=, the relative error of the metric, takes for symmetric what is so within it"
             )
 
@@ -161,7 +162,9 @@ class Symmetries(eqx.Module):
         if self.verdict == NONE:
             raise ValueError(
                 f"no symmetry was found within the radius {self.radius:.3g} of "
-                f"x = {np.asarray(self.seeds.origin).tolist()}: this metric has no Killing fields"
+                f"x = {np.asarray(self.seeds.origin).tolist()}: this metric has no Killing fields, and so no momenta "
+                "that are conserved and no swimmers. tolerance=, the relative error of the metric, takes for symmetric "
+                "what is so within it"
             )
 
 
@@ -184,7 +187,8 @@ def symmetries(
         space: any space, its metric three times differentiable and of any signature.
         x: a point of it [n], in the middle of what interests.
         radius: how far from x to look, as a length. By default it follows from the curvature, and grows until the
-            answer is clear or the space ends.
+            answer is clear or the space ends. Within one that is so small that rounding errors hide what changes, only
+            what is a symmetry farther out is certain to be one.
         tolerance: the relative error of the curvature, of a metric from data: what is symmetric within it counts as
             symmetric. By default rounding errors.
 
@@ -230,19 +234,30 @@ def _found(space: AbstractManifold, x: Float[np.ndarray, " n"], radius: float | 
     frame = frame_of(metric)
     curvature = np.einsum("abcd,ai,bj,ck,dl->ijkl", riemann, *[frame.vectors] * 4)
 
-    def look(radius: float) -> Symmetries | None:
+    def look(radius: float, at_most: int | None = None) -> Symmetries | None:
         looked = evidence(space, x, frame, radius, error)
-        return None if looked is None else _judge(space, x, frame, curvature, radius, looked)
+        return None if looked is None else _judge(space, x, frame, curvature, radius, looked, at_most)
 
+    length = _length(frame, symbols, curvature, change[..., : x.size])
     if radius is None:
-        return _with_radius(look, _length(frame, symbols, curvature, change[..., : x.size]), x)
+        found = _with_radius(look, length)
+        if found is None:
+            raise ValueError(f"the metric is not finite, or degenerate, near x = {x.tolist()}")
+        return found
     found = look(radius)
     if found is None:
         raise ValueError(
             f"radius = {radius:.3g} leads out of the space: within it of x = {x.tolist()} the metric is not finite, or "
-            "degenerate. Take a smaller one"
+            "degenerate, or changes too fast to be resolved. Take a smaller one"
         )
-    return found
+    if radius >= SHORT * length:
+        return found
+    # Here what is no symmetry may seem to be one. What is one farther out is one here.
+    farther = _with_radius(look, length)
+    sure = 0 if farther is None else farther.dimensions[0]
+    if farther is not None and sure == found.dimensions[1]:
+        return farther
+    return look(radius, at_most=sure)
 
 
 def _length(
@@ -265,9 +280,9 @@ def _size(tensor: np.ndarray) -> float:
     return float(np.max(np.abs(tensor), initial=0.0))
 
 
-def _with_radius(look: Callable, radius: float, x: Float[np.ndarray, " n"]) -> Symmetries:
+def _with_radius(look: Callable, radius: float) -> Symmetries | None:
     """What is found within the first of several radii that decides, else within the last: the radius is doubled, or, as
-    long as it leads out of the space, halved."""
+    long as it leads out of the space, halved. None if all of them lead out."""
     last = None
     for _ in range(ATTEMPTS):
         found = look(radius)
@@ -279,8 +294,6 @@ def _with_radius(look: Callable, radius: float, x: Float[np.ndarray, " n"]) -> S
         if found.is_safe or (last is not None and last.verdict == found.verdict != UNDECIDED):
             return found
         last, radius = found, 2 * radius
-    if last is None:
-        raise ValueError(f"the metric is not finite, or degenerate, near x = {x.tolist()}")
     return last
 
 
@@ -291,15 +304,19 @@ def _judge(
     curvature: Float[np.ndarray, "n n n n"],
     radius: float,
     looked: Evidence,
+    at_most: int | None,
 ) -> Symmetries:
-    """What the evidence says. Brackets of Killing fields that are none of them say that their number is wrong."""
-    least, most = looked.count(ZERO), looked.count(NONZERO)
-    algebra = algebra_of(looked.directions[:least], curvature, frame.signs)
+    """What the evidence says, where `at_most` so many of the fields are certain. Brackets of Killing fields that are
+    none of them say that their number is wrong."""
+    least, most = looked.least, looked.most
+    if at_most is not None:
+        least = min(least, at_most)
+    algebra = algebra_of(looked.directions[:least], curvature, frame.signs, radius)
     if not algebra.closure < CLOSED:
         least = 0
     verdict = UNDECIDED if least < most else FOUND if least else NONE
     if verdict == UNDECIDED:
-        algebra = algebra_of(looked.directions[:0], curvature, frame.signs)
+        algebra = algebra_of(looked.directions[:0], curvature, frame.signs, radius)
     return Symmetries(
         verdict=verdict,
         dimensions=(least, most),
@@ -314,9 +331,13 @@ def _judge(
 def _seeds(x: Float[np.ndarray, " n"], frame: Frame, algebra: Algebra, looked: Evidence) -> Seeds:
     """The fields of the algebra in coordinates, and how they follow the metric."""
     pairs = algebra.basis @ to_coordinates(frame).T
-    left, sizes, right = np.linalg.svd(looked.changes, full_matrices=False)
-    rank = np.sum(sizes > SMALL * max(1.0, np.max(sizes, initial=0.0)))
-    correction = (right[:rank].T / sizes[:rank]) @ left[:, :rank].T
+    # The rows may have different units.
+    heights = np.max(np.abs(looked.changes), axis=1, keepdims=True, initial=0.0)
+    heights = np.where(heights > 0, heights, 1.0)
+    left, sizes, right = np.linalg.svd(looked.changes / heights, full_matrices=False)
+    others = pairs.shape[1] - len(pairs)
+    rank = min(others, np.sum(sizes > SMALL * np.max(sizes, initial=0.0)))
+    correction = looked.units.to_coordinates @ (right[:rank].T / sizes[:rank]) @ left[:, :rank].T / heights.T
     return Seeds(
         *map(jnp.asarray, (x, pairs, looked.ends, correction)),
         translations=orbit_dimension(algebra.basis, x.size),

@@ -14,6 +14,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._engine.jit import as_pytree
 from geodyn._foundations.checks import returned
@@ -22,11 +23,15 @@ from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.geodesics.rays import Fan, end_of_ray
 from geodyn._geometry.groups.isometries import fields_of_group, group_of, origin_of
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
+from geodyn._geometry.manifold.manifold import AbstractManifold, domain_of, within
+from geodyn._geometry.manifold.tensors import christoffel_at
+from geodyn._geometry.manifold.ways import follow
 from geodyn._geometry.manifold.manifold import AbstractManifold, within
 from geodyn._geometry.models.charts import cosine, sine_ratio
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Product
 from geodyn._geometry.models.thurston import SL2, Nil
-from geodyn._locomotion.connections.checks import require_positive, require_shape
+from geodyn._locomotion.connections.checks import require_positive, require_shape, rounding
+from geodyn._locomotion.connections.connection import check_law, metric_matrix
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
 from geodyn._locomotion.strokes.stroke import floating
 
@@ -69,6 +74,26 @@ class AbstractPointMasses(AbstractDeformableBody):
     def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         points, rates = jax.jvp(self.points, (r,), (rdot,))
         return jnp.dot(self.weights(), squared_speeds(self.space, points, rates, xi)) / 2
+
+
+@check_law.register
+def _(swimmer: AbstractPointMasses, r: Float[Array, " m"]):
+    check_law.dispatch(AbstractDeformableBody)(swimmer, r)
+    where = f"{type(swimmer).__name__}: at the shape r = {np.asarray(r)}"
+    outside = np.flatnonzero(~np.isfinite(swimmer.points(r)).all(axis=1))
+    if outside.size:
+        chart = domain_of(swimmer.space).words
+        raise ValueError(
+            f"{where} the masses {outside.tolist()} are at no points of {type(swimmer.space).__name__}: this chart has "
+            f"{chart}. Take other shapes"
+        )
+    k = swimmer.group.dim
+    inertia = np.linalg.eigvalsh(metric_matrix(swimmer, r)[:k, :k])
+    if inertia[0] <= rounding(inertia.dtype) * inertia[-1]:
+        raise ValueError(
+            f"{where} a symmetry of the space moves none of the masses, as a turn about an axis on which all of them "
+            "are: nothing tells how the body turns. Put a mass beside it"
+        )
 
 
 @functools.singledispatch
