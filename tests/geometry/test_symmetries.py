@@ -220,8 +220,8 @@ def test_what_is_nearly_symmetric_is_undecided():
     assert gd.symmetries(space, point, radius=1e-3).verdict == "undecided"
 
 
-RADII = [10.0**k for k in (-8, -5, -3.5, -2, -1, 0.7, 1, 1.5, 2)]
-ANY_RADIUS = "torus of revolution", "catenoid", "Nil", "S2xE", "S3 (stereographic)", "Kerr a ≠ 0"
+RADII = [10.0**k for k in (-8, -5, -3.5, -2, -1, 0.7, 1, 1.5, 1.7, 2)]
+ANY_RADIUS = "torus of revolution", "catenoid", "Nil", "S2xE", "S3 (stereographic)", "Kerr a ≠ 0", "Schwarzschild slice"
 
 
 @pytest.mark.parametrize("name", slow(*ANY_RADIUS, quick="triaxial ellipsoid"))

@@ -32,6 +32,8 @@ STEPS_AROUND = 32
 # or are too many. What differs more even then is unknown.
 MOST_STEPS = 64
 RESOLVED, UNKNOWN = 1e-12, 1e-4
+# Where pairs grow more than that, their rounding errors hide what they change.
+MOST_GROWTH = 1e6
 # Tensors at more points than these are computed by the same program, called again.
 AT_ONCE = RAYS * STEPS * STAGES // 2
 # A singular value, in units of its rounding error, is zero below the first number and is not above the second. Right
@@ -267,6 +269,8 @@ def evidence(
     equations = radius**2 * _independent(in_frames) @ at_points.reshape(-1, size, size)
     equations = equations.reshape(-1, size)
     growth = _growth([units_of(x, radius) for x in frames], at_points.reshape(-1, size, size))
+    if not growth <= MOST_GROWTH:
+        return None
     noise = error * growth * (1 + radius**2 * _largest(frames, tensors)) * max(1, len(equations)) ** 0.5
     around = _around(space, x0, units).reshape(-1, size)
     nothing = np.zeros((size, size))  # A line has no curvature, and so no equations.
