@@ -11,7 +11,7 @@ import numpy as np
 from geodyn import plot as draw
 from geodyn._commands.report import folder, report
 from geodyn._foundations.results import RESULTS
-from geodyn._geometry.models.spaces import AbstractModelSpace
+from geodyn._foundations.typing import Array, Float
 from geodyn._integrators.saving.checkpoint import remove_checkpoint
 from geodyn._integrators.trajectory import Trajectory
 from geodyn._mechanics.elements.abstract import AbstractConstraint
@@ -85,10 +85,26 @@ def _conserved(system: System, trajectory: Trajectory) -> dict:
     if constraints.size:
         conserved["constraints"] = constraints
     # Springs and rods are invariant under all isometries; gravity, a fixed point and drag are not.
-    if isinstance(system.space, AbstractModelSpace) and all(isinstance(e, Spring | Rod) for e in system.elements):
+    has_fields = hasattr(system.space, "killing_fields")
+    if has_fields and all(isinstance(e, Spring | Rod) for e in system.elements):
         momentum = jax.jit(jax.vmap(lambda q, v: killing_momentum(system, q, v)))
-        conserved["Killing momenta"] = momentum(trajectory.q, trajectory.v)
+        conserved["Killing momenta"] = momentum(*_in_first_charts(system, trajectory))
     return {name: np.asarray(values)[done] for name, values in conserved.items()}
+
+
+def _in_first_charts(system: System, trajectory: Trajectory) -> tuple[Float[Array, "T N n"], Float[Array, "T N n"]]:
+    """(positions, velocities) in charts that have not moved along with the body."""
+    charts = system.charts
+    if trajectory.frame is None or charts is None:
+        return trajectory.q, trajectory.v
+
+    def in_first(frame: Float[Array, " f"], q: Float[Array, "N n"], v: Float[Array, "N n"]) -> tuple[Array, Array]:
+        def moved_back(q: Float[Array, "N n"]) -> Float[Array, "N n"]:
+            return charts.from_frame(frame, q.reshape(-1)).reshape(q.shape)
+
+        return jax.jvp(moved_back, (q,), (v,))
+
+    return jax.vmap(in_first)(trajectory.frame, trajectory.q, trajectory.v)
 
 
 def _draw_trajectory(given: Scenario, trajectory: Trajectory, conserved: dict[str, np.ndarray]):

@@ -1,5 +1,6 @@
 """Scenario files in TOML, read into a system with initial data; every error names the line and the remedy."""
 
+from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
@@ -20,7 +21,14 @@ from geodyn._plot.style import Labels
 
 SHIPPED = files("geodyn._scenarios")
 SPACES = {"euclidean": "Euclidean", "hyperbolic": "Hyperbolic", "inhomogeneous": "Inhomogeneous", "sphere": "Sphere"}
-GEOMETRIES = {"nil": "Nil", "sol": "Sol", "sl2": "SL2"}  # of three dimensions
+# Those of Thurston's geometries that are of three dimensions only.
+GEOMETRIES: dict[str, Callable[..., AbstractManifold]] = {
+    "nil": gd.spaces.Nil,
+    "sol": gd.spaces.Sol,
+    "sl2": gd.spaces.SL2,
+    "s2xe": lambda **options: gd.spaces.Product(gd.spaces.Sphere(2, **options), gd.spaces.Euclidean(1)),
+    "h2xe": lambda **options: gd.spaces.Product(gd.spaces.Hyperbolic(2, **options), gd.spaces.Euclidean(1)),
+}
 ELEMENTS = {"spring": "Spring", "rod": "Rod", "pin": "Pin", "gravity": "Gravity", "drag": "Drag"}
 METHODS = {"gauss": "Gauss", "radau_iia": "RadauIIA"}
 
@@ -113,7 +121,7 @@ def _space(source: Source) -> AbstractManifold:
     if name in GEOMETRIES:
         if dim != 3:
             source.fail(("space", "name"), f"{name!r} has dim = 3")
-        return source.build(("space",), lambda: getattr(gd.spaces, GEOMETRIES[name])(**options))
+        return source.build(("space",), lambda: GEOMETRIES[name](**options))
     return source.build(("space",), lambda: getattr(gd.spaces, SPACES[name])(dim, **options))
 
 

@@ -11,10 +11,12 @@ from functools import partial
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from conftest import QUICK
 from helpers.cases import case
+from helpers.marks import slow
 
 import geodyn as gd
 from geodyn.__main__ import main
@@ -247,6 +249,42 @@ def test_a_scenario_along_a_killing_field(rod, tmp_path, capsys, monkeypatch):
     assert np.allclose(turned.v0[:, 0], 0, atol=1e-12) and np.ptp(turned.v0[:, 1]) < 1e-12 < abs(turned.v0[0, 1])
     assert main(["simulate", rod(*changes, ("tori:torus", "tori:dented"))]) == 2
     assert "no symmetry was found" in capsys.readouterr().err
+
+
+BY_NAME = {"nil": "Nil", "sol": "Sol", "sl2": "SL2", "s2xe": "S2xE", "h2xe": "H2xE"}
+
+
+def in_three_dimensions(name: str) -> tuple:
+    """What the scenario becomes: a spring that moves through one of the geometries."""
+    return (
+        ('name = "hyperbolic"\ndim = 2', name),
+        ("[[0.3, 0.0], [-0.3, 0.0]]", "[[0.3, 1.0, 0.0], [-0.3, 1.1, 0.2]]"),
+        ("[[0.0, 0.2], [0.0, 0.2]]", "[[0.0, 0.2, 0.1], [0.0, 1.0, 0.3]]"),
+        ("t1 = 1.0\nsteps = 20", "t1 = 4.0\nsteps = 500"),
+    )
+
+
+@pytest.mark.parametrize("name", slow("sol", "s2xe", "sl2", quick="nil"))
+def test_a_scenario_in_a_geometry_of_three_dimensions(rod, capsys, name):
+    """It tells that the momenta of all of its Killing fields are conserved."""
+    changes = in_three_dimensions(f'name = "{name}"\ndim = 3')
+    given, known = read_scenario(rod(*changes)).system.space, gd.spaces.THURSTON[BY_NAME[name]]
+    x = jnp.array([0.2, 0.5, 0.1])
+    np.testing.assert_array_equal(given.metric(x), known.metric(x))
+    assert main(["simulate", "rod.toml", "--out", "out"]) == 0
+    drift = re.search(r"drift of Killing momenta +(\S+)", capsys.readouterr().out)
+    assert drift is not None and float(drift[1]) < 1e-9
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["h2xe", "sl2"])
+def test_momenta_in_a_chart_that_moves(rod, capsys, name):
+    """They are those in the chart of the start: in charts that go along they are not conserved."""
+    chart = "moving halfspace" if name == "h2xe" else "moving"
+    changes = in_three_dimensions(f'name = "{name}"\ndim = 3\nchart = "{chart}"')
+    assert main(["simulate", rod(*changes), "--out", "out"]) == 0
+    drift = re.search(r"drift of Killing momenta +(\S+)", capsys.readouterr().out)
+    assert drift is not None and float(drift[1]) < 1e-9
 
 
 def test_the_geometries_have_names_in_scenarios(rod, capsys):
