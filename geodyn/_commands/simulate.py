@@ -85,7 +85,7 @@ def _conserved(system: System, trajectory: Trajectory) -> dict:
     if constraints.size:
         conserved["constraints"] = constraints
     # Springs and rods are invariant under all isometries; gravity, a fixed point and drag are not.
-    has_fields = hasattr(system.space, "killing_fields")
+    has_fields = getattr(system.space, "killing_fields", None) is not None
     if has_fields and all(isinstance(e, Spring | Rod) for e in system.elements):
         momentum = jax.jit(jax.vmap(lambda q, v: killing_momentum(system, q, v)))
         conserved["Killing momenta"] = momentum(*_in_first_charts(system, trajectory))
