@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from helpers.cases import case
 from helpers.marks import slow
+from scipy.integrate import solve_ivp
 
 import geodyn as gd
 from geodyn._geometry.groups.isometries import fields_of_group
@@ -85,6 +86,127 @@ def test_the_net_displacement_in_nil_from_its_metric_alone():
     end = gd.holonomy(body, gd.FourierStroke.circle(0.3, centre=(0.8, 0.5)), steps=64)
     known = np.array(case("S06")["value"], float)
     np.testing.assert_allclose(jnp.append(end[:3, 3], jnp.arctan2(end[1, 0], end[0, 0])), known, atol=1e-12)
+
+
+MASSES = np.array([1.0, 1.0, 2.0])
+
+
+def along_the_stroke(rate, start):
+    """The end of y' = rate(r, r', y) along the stroke, by scipy."""
+
+    def at(t, y):
+        angle = 2 * np.pi * t
+        way = np.array([np.cos(angle), np.sin(angle)])
+        turned = 2 * np.pi * np.array([-way[1], way[0]])
+        return np.ravel(rate(np.array([0.6, 0.5]) + 0.2 * way, 0.2 * turned, y.reshape(np.shape(start))))
+
+    ends = solve_ivp(at, (0, 1), np.ravel(start), "DOP853", rtol=1e-13, atol=1e-14).y
+    return ends[:, -1].reshape(np.shape(start))
+
+
+def places(r, rdot):
+    """The masses of `three_masses`, and their velocities; both are linear in the shape."""
+    fixed = np.array([[0, 0, 0], [0, 0, 0], [-0.3, 0, 0.2]])
+    first = np.array([[0, 0, 0], [1, 0, 0], [0, 0, 0]])
+    second = np.array([[0, 0, 0], [0, 0, 0.5], [0, 1, 0]])
+    return fixed + r[0] * first + r[1] * second, rdot[0] * first + rdot[1] * second
+
+
+def without_momentum(fields, rates, products):
+    """The velocity ξ with Σ m <K_a, x' + Σ ξ_b K_b> = 0, for fields [N, k, n] and the metrics [N, n, n]."""
+    weighted = MASSES[:, None, None] * products
+    inertia = np.einsum("iam,imn,ibn->ab", fields, weighted, fields)
+    return -np.linalg.solve(inertia, np.einsum("iam,imn,in->a", fields, weighted, rates))
+
+
+def in_the_embedding(curvature, n):
+    """The displacement in S^n or H^n of the projections to its n coordinates, as a matrix of the embedding space."""
+    form = np.diag(np.append(np.ones(n), curvature))
+    pairs = [(a, b) for a in range(n + 1) for b in range(a)]
+    generators = np.zeros((len(pairs), n + 1, n + 1))
+    for generator, (a, b) in zip(generators, pairs, strict=True):
+        generator[a, b], generator[b, a] = form[b, b], -form[a, a]
+
+    def rate(r, rdot, g):
+        (x, v), square = (y[:, :n] for y in places(r, rdot)), lambda x, y: np.sum(x * y, axis=1, keepdims=True)
+        below = 1 + curvature * square(x, x)
+        slope = 2 * curvature * square(x, v)
+        X = np.hstack([2 * x, 2 - below]) / below
+        rates = np.hstack([2 * v, -slope]) / below - X * slope / below
+        xi = without_momentum(np.einsum("amn,in->iam", generators, X), rates, np.broadcast_to(form, (3, *form.shape)))
+        return g @ np.tensordot(xi, generators, 1)
+
+    return along_the_stroke(rate, np.eye(n + 1))
+
+
+def in_sol():
+    """(a, b, c) of the isometry (x, y, z) ↦ (e^{−c}x + a, e^{c}y + b, z + c)."""
+
+    def rate(r, rdot, g):
+        x, v = places(r, rdot)
+        fields = np.array([[[1, 0, 0], [0, 1, 0], [-p[0], p[1], 1]] for p in x])
+        metrics = np.array([np.diag([np.exp(2 * p[2]), np.exp(-2 * p[2]), 1]) for p in x])
+        a, b, c = without_momentum(fields, v, metrics)
+        return np.array([np.exp(-g[2]) * a, np.exp(g[2]) * b, c])
+
+    return along_the_stroke(rate, np.zeros(3))
+
+
+def in_sl2():
+    """Where (0, 1, 0) comes. Matrices (a b; c d) move τ = x + iy to (aτ + b)/(cτ + d) and raise it by −2 arg(cτ + d);
+    the rotation lowers it besides."""
+    generators = np.array([[[0, 1], [0, 0]], [[0.5, 0], [0, -0.5]], [[0, 0], [0, 0]], [[0, 0.5], [-0.5, 0]]])
+
+    def rate(r, rdot, state):
+        x, v = (y / 2 for y in places(r, rdot))
+        x = x + np.array([0, 1, 0])
+        fields = [
+            [[1, 0, 0], [p[0], p[1], 0], [0, 0, 1], [(1 + p[0] ** 2 - p[1] ** 2) / 2, p[0] * p[1], p[1] - 1]] for p in x
+        ]
+        coframes = np.array([[[1 / p[1], 0, 0], [0, 1 / p[1], 0], [1 / p[1], 0, 1]] for p in x])
+        xi = without_momentum(np.array(fields), v, coframes.transpose(0, 2, 1) @ coframes)
+        turned = state[:4].reshape(2, 2) @ np.tensordot(xi, generators, 1)
+        return np.append(turned, xi[2] - xi[3])
+
+    (a, b, c, d, height) = along_the_stroke(rate, np.array([1.0, 0.0, 0.0, 1.0, 0.0]))
+    moved = (a * 1j + b) / (c * 1j + d)
+    return np.array([moved.real, moved.imag, height - 2 * np.angle(c * 1j + d)])
+
+
+BY_SCIPY = {
+    "S3": lambda end: (end, in_the_embedding(1, 3)),
+    "H3": lambda end: (end, in_the_embedding(-1, 3)),
+    "S2xE": lambda end: (end[:3, :3], in_the_embedding(1, 2)),
+    "H2xE": lambda end: (end[:3, :3], in_the_embedding(-1, 2)),
+    "Sol": lambda end: (end[:3, 3], in_sol()),
+    "SL2": lambda end: (end[:3, 3], in_sl2()),
+}
+
+
+@pytest.mark.parametrize("name", slow("S3", "H3", "S2xE", "SL2", "H2xE", quick="Sol"))
+def test_net_displacements_by_scipy(name):
+    """Of the same three masses, from the formulas of each space."""
+    body = masses_in(gd.spaces.THURSTON[name])
+    found, wanted = BY_SCIPY[name](gd.holonomy(body, STROKE, steps=128))
+    np.testing.assert_allclose(found, wanted, atol=1e-11)
+    assert np.max(np.abs(wanted)) > 1e-3
+
+
+@pytest.mark.weekly
+@pytest.mark.long
+@pytest.mark.parametrize("name", SURFACES)
+def test_net_turns_on_surfaces_by_scipy(name):
+    """Of the three masses on a torus and a catenoid, whose radius is f(u): the angle by which they turn."""
+    radius = {"torus": lambda u: 2 + np.cos(u), "catenoid": np.cosh}[name]
+
+    def rate(r, rdot, angle):
+        radii = radius(np.array([0.0, r[0], 0.2 * r[1]]))
+        return np.array([-np.sum(MASSES * radii**2 * [0, rdot[1], 0]) / np.sum(MASSES * radii**2)])
+
+    found = gd.symmetries(SURFACES[name], [0.3, 0.0])
+    body = gd.swimmers.PointMasses(found.space, MASSES, on_a_surface)
+    turned = gd.groups.act(found.space, gd.holonomy(body, STROKE), [0.3, 0.0])
+    np.testing.assert_allclose(turned, [0.3, along_the_stroke(rate, np.zeros(1))[0]], atol=1e-11)
 
 
 @pytest.mark.parametrize("name", slow("E3", "S3", "H3", "H2xE", "Sol", "SL2", quick="S2xE"))
