@@ -209,6 +209,48 @@ def test_net_turns_on_surfaces_by_scipy(name):
     np.testing.assert_allclose(turned, [0.3, along_the_stroke(rate, np.zeros(1))[0]], atol=1e-11)
 
 
+@pytest.mark.weekly
+@pytest.mark.long
+@pytest.mark.parametrize("name", SURFACES)
+def test_two_legs_on_surfaces_by_scipy(name):
+    """With the axis of the body along the parallel, (angle, u): feet at the ends of geodesics that scipy integrates, at
+    64 times, between which the stroke is a series of Fourier's. With its axis along the meridian it is a mirror image
+    of itself and does not turn."""
+    radius, slope = {"torus": (lambda u: 2 + np.cos(u), lambda u: -np.sin(u)), "catenoid": (np.cosh, np.sinh)}[name]
+    stretch = (lambda u: 1.0 + 0 * u) if name == "torus" else np.cosh  # the length of ∂u
+    change = (lambda u: 0.0) if name == "torus" else lambda u: np.tanh(u)  # that of its logarithm
+    start = 0.3
+
+    def turning(t, y):
+        _, u, rate, along = y
+        bend = radius(u) * slope(u) * rate**2 / stretch(u) ** 2 - change(u) * along**2
+        return [rate, along, -2 * slope(u) / radius(u) * rate * along, bend]
+
+    def foot(leg, half, side):
+        v = [leg * np.cos(half) / radius(start), side * leg * np.sin(half) / stretch(start)]
+        return solve_ivp(turning, (0, 1), [0.0, start, *v], "DOP853", rtol=1e-13, atol=1e-14).y[:2, -1]
+
+    count = 64
+    times = np.arange(count) / count
+    shapes = [np.array([0.7 + 0.2 * np.cos(2 * np.pi * t), 0.8 + 0.2 * np.sin(2 * np.pi * t)]) for t in times]
+    feet = np.array([[foot(*r, side) for side in (1, -1)] for r in shapes])
+    waves = 2j * np.pi * np.fft.fftfreq(count, 1 / count)
+    rates = np.fft.ifft(waves[:, None] * np.fft.fft(feet[..., 0], axis=0), axis=0).real
+    weights = radius(feet[..., 1]) ** 2
+    wanted = -np.mean(np.sum(weights * rates, axis=1) / (radius(start) ** 2 + np.sum(weights, axis=1)))
+
+    def metric(x):
+        u = x[1]
+        squares = ((2 + jnp.cos(u)) ** 2, jnp.ones_like(u)) if name == "torus" else (jnp.cosh(u) ** 2, jnp.cosh(u) ** 2)
+        return jnp.diag(jnp.stack(squares))
+
+    found = gd.symmetries(gd.Manifold(metric, 2), [0.0, start])
+    end = gd.holonomy(gd.swimmers.TwoLegged(found.space), gd.FourierStroke.circle(0.2, centre=(0.7, 0.8)), steps=32)
+    turned = gd.groups.act(found.space, end, [0.0, start])
+    np.testing.assert_allclose(turned, [wanted, start], atol=1e-10)
+    assert abs(wanted) > 1e-4
+
+
 @pytest.mark.parametrize("name", slow("E3", "S3", "H3", "H2xE", "Sol", "SL2", quick="S2xE"))
 def test_no_momentum_in_the_eight_geometries(name):
     space = gd.spaces.THURSTON[name]
