@@ -310,6 +310,26 @@ def test_the_best_stroke_on_a_torus_of_which_only_the_metric_is_known():
 
 @pytest.mark.weekly
 @pytest.mark.long
+@pytest.mark.parametrize("name", ["Nil", "Sol", "S2xE", "H2xE", "SL2"])
+@pytest.mark.parametrize("kind", ["legs", "masses"])
+def test_optimal_strokes(name, kind):
+    """With their certificate, and cheaper than the circle that leads as far, of one component of the displacement."""
+    body = gd.swimmers.TwoLegged(gd.spaces.THURSTON[name]) if kind == "legs" else masses_in(gd.spaces.THURSTON[name])
+    centre = jnp.array([0.8, 0.8] if kind == "legs" else [0.7, 0.5])
+    circle = gd.FourierStroke.circle(0.1, centre=centre)
+    reached = body.group.log(gd.holonomy(body, circle))
+    which = int(jnp.argmax(jnp.abs(reached)))
+    wanted = [float(x) if k == which else None for k, x in enumerate(reached)]
+    bounds = (jnp.array([0.3, 0.2]), jnp.array([1.4, 1.4]))
+    best = gd.optimal_stroke(body, centre, displacement=wanted, bounds=bounds)
+    assert best.kkt_residual < 1e-9 and best.power_variation < 1e-4 and best.second_order > 0
+    found = body.group.log(gd.holonomy(body, best.stroke, steps=256))
+    assert float(found[which]) == pytest.approx(float(reached[which]), rel=1e-8)
+    assert float(best.cost) < float(gd.cost(body, circle))
+
+
+@pytest.mark.weekly
+@pytest.mark.long
 def test_the_derivative_follows_the_numbers_in_the_metric():
     """Of a torus that is wider or narrower: the group is computed from the space, not kept beside it. By differences
     the symmetries are those of each torus."""
