@@ -284,7 +284,16 @@ def test_tetrahedra_collide(name):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name, held", [("H2", "rods"), ("S2", "springs"), ("H3", "springs")])
+@pytest.mark.parametrize(
+    "name, held",
+    [
+        ("H2", "rods"),
+        ("S2", "springs"),
+        ("H3", "springs"),
+        pytest.param("E2", "rods", marks=pytest.mark.weekly),
+        pytest.param("S3", "rods", marks=pytest.mark.weekly),
+    ],
+)
 def test_bodies_collide(name, held):
     """Polygons, and elastic bodies. Measured: momenta 4e-14, energy 4e-11 with springs, 2e-15 with rods."""
     run, start = flying(name, held)

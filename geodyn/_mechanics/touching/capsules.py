@@ -26,8 +26,8 @@ class Capsules(AbstractFrictionalContact):
     In constant curvature and products of such spaces the distance of two segments follows from those of their ends. In
     any other space it is found by Newton's method from the momenta of the geodesics between their points. There a
     segment must be so short that a polynomial of 16 nodes resolves it, else the gap is NaN; and the first motion takes
-    many minutes to compile. Two capsules have one contact: if they are parallel and side by side, it is at one place of
-    the stretch where they are nearest.
+    tens of seconds to compile. Two capsules have one contact: if they are parallel and side by side, it is at one place
+    of the stretch where they are nearest.
 
     With friction they slip on each other as bodies that do not spin about their axes: the slip is the relative velocity
     of the points of the segments, whatever the radii.
