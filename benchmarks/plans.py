@@ -14,13 +14,34 @@ from timing import elapsed, machine, table
 import geodyn as gd
 
 jax.config.update("jax_enable_x64", True)
+SNAKE = gd.swimmers.KinematicSnake()
+LINKS = gd.swimmers.NLink(SNAKE.lengths)
+
+
+def friction(r):
+    """The power of friction in the hinges, and of the wheels of each link that roll: a metric of shapes. It grows
+    towards the shapes at which the snake is singular, and keeps strokes away from there."""
+    x, y, heading = LINKS.links(r).T
+    way = jnp.stack([jnp.cos(heading), jnp.sin(heading)])
+
+    def rolling(rdot):
+        xdot, ydot, _ = jax.jvp(LINKS.links, (r,), (rdot,))[1].T
+        u, v, turning = -SNAKE.form(r) @ rdot
+        return jnp.sum(way * jnp.stack([u - turning * y + xdot, v + turning * x + ydot]), axis=0)
+
+    rolls = jax.jacfwd(rolling)(jnp.zeros_like(r))
+    return jnp.eye(2) + rolls.T @ rolls
+
+
 BODIES = {
     "Purcell's swimmer": gd.swimmers.Purcell(),
     "ellipses in a perfect fluid": gd.swimmers.FluidLinks(),
+    "the crawler, a snake on wheels with friction": gd.bundles.KaluzaKlein(SNAKE, friction),
 }
 BOUNDS = {
     "Purcell's swimmer": ([-2.0, -2.0], [2.0, 2.0]),
     "ellipses in a perfect fluid": ([-2.0, -2.0], [2.0, 2.0]),
+    "the crawler, a snake on wheels with friction": ([0.05, -2.5], [2.5, -0.05]),
 }
 FINE = gd.Direct(harmonics=4, steps=64)
 FINER = 128

@@ -48,6 +48,86 @@ def test_a_plan_in_closed_form():
     assert plan.route_cost > plan.cost
 
 
+class Thinning(gd.bundles.AbstractForceBalance):
+    """It moves as the planimeter, by the least of a power that is no square of the velocities."""
+
+    power: float
+    group: gd.groups.Translation = gd.groups.Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        slip = xi[0] + (r[0] * rdot[1] - r[1] * rdot[0]) / 2
+        return (slip**2 + rdot @ rdot) ** (self.power / 2)
+
+
+def power_squared(body, r, rdot):
+    """A cost that is least at a constant power."""
+    return gd.costs.energy(body, r, rdot) ** 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("power, density", [(1.5, gd.costs.energy), (1.0, power_squared)], ids=["thins", "dry"])
+def test_a_plan_without_a_connection(power, density):
+    """The circle round the area 1/2 has the length √(2π): its cost is that to the power of the density."""
+    body = Thinning(power)
+    plan = gd.plan(body, body.group.exp(jnp.array([0.5])), base=[0.2, 0.1], density=density, loops=2)
+    degree = 1.5 if power == 1.5 else 2.0
+    np.testing.assert_allclose(plan.cost, (2 * np.pi) ** (degree / 2), rtol=1e-7)
+    np.testing.assert_allclose(gd.holonomy(body, plan.stroke, steps=1024)[0, 1], 0.5, rtol=0, atol=1e-9)
+    assert plan.successful
+
+
+@pytest.mark.long
+def test_loops_without_a_connection():
+    """Backwards this body returns, as the one with a connection does, round the areas of its loops."""
+    box = (jnp.full(2, -1.0), jnp.full(2, 1.0))
+    loops = best_loops(Thinning(1.5), jnp.zeros(2), box, box, 0)
+    count = loops.cosine.shape[0]
+    moves = loops.displacements[:, 0, 1]
+    turned = loops.cosine[:, 0] * loops.sine[:, 1] - loops.sine[:, 0] * loops.cosine[:, 1]
+    areas = jnp.pi * (turned[:, 0] + 2 * turned[:, 1])
+    np.testing.assert_allclose(moves[:count], -areas, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(moves[count:], areas, rtol=0, atol=1e-6)
+
+
+SNAKE = gd.swimmers.KinematicSnake()
+LINKS = gd.swimmers.NLink(SNAKE.lengths)
+
+
+def friction(r):
+    """The power of friction in the hinges, and of the wheels of each link that roll."""
+    x, y, heading = LINKS.links(r).T
+    way = jnp.stack([jnp.cos(heading), jnp.sin(heading)])
+
+    def rolling(rdot):
+        xdot, ydot, _ = jax.jvp(LINKS.links, (r,), (rdot,))[1].T
+        u, v, turning = -SNAKE.form(r) @ rdot
+        return jnp.sum(way * jnp.stack([u - turning * y + xdot, v + turning * x + ydot]), axis=0)
+
+    rolls = jax.jacfwd(rolling)(jnp.zeros_like(r))
+    return jnp.eye(2) + rolls.T @ rolls
+
+
+BODIES = {
+    "Purcell": (PURCELL, ([-2.0, -2.0], [2.0, 2.0])),
+    "fluid": (gd.swimmers.FluidLinks(), ([-2.0, -2.0], [2.0, 2.0])),
+    "crawler": (gd.bundles.KaluzaKlein(SNAKE, friction), ([0.05, -2.5], [2.5, -0.05])),
+}
+
+
+@pytest.mark.weekly
+@pytest.mark.parametrize("name", BODIES)
+def test_random_poses_are_reached(name):
+    """On finer steps than those of the plan, which is refined from its own stroke."""
+    body, bounds = BODIES[name]
+    finer = gd.Direct(harmonics=4, steps=64)
+    for x in np.random.default_rng(1).uniform([-0.5, -0.5, -1.0], [0.5, 0.5, 1.0], (3, 3)):
+        pose = gd.groups.pose(body.group, x)
+        rough = gd.plan(body, pose, bounds=bounds)
+        plan = gd.plan(body, pose, bounds=bounds, guess=rough.stroke, method=finer)
+        steps = 128 * plan.stroke.coefficients.shape[0]
+        np.testing.assert_allclose(gd.holonomy(body, plan.stroke, steps=steps), pose, rtol=0, atol=1e-9)
+
+
 @pytest.mark.long
 def test_a_plan_is_an_optimal_stroke(free):
     """`gd.optimal_stroke` finds the same from the plan, by one series for the whole curve."""
@@ -333,6 +413,14 @@ WRONG = {
     "no way out": (
         lambda: gd.plan(PURCELL, POSE, base=STRAIGHT, obstacles=lone_points),
         "can do no loop through the shape .* that keeps clear of the obstacles",
+    ),
+    "same at any pace": (
+        lambda: gd.plan(gd.swimmers.DryLinks(), POSE, base=STRAIGHT),
+        "^plan: the energy of DryLinks is the same at any pace",
+    ),
+    "pace matters": (
+        lambda: gd.plan(gd.swimmers.CarreauLinks(), POSE, base=STRAIGHT),
+        "^plan: where a loop leads CarreauLinks depends on the time that it takes.* pass guess=",
     ),
     "no loops": (lambda: gd.plan(PURCELL, POSE, loops=0), "loops must be"),
 }

@@ -309,6 +309,18 @@ WRONG = {
 }
 
 
+@pytest.mark.long
+def test_a_search_from_a_shape_is_refused_by_name():
+    """The power is not convex, so that no metric is like it."""
+
+    def power_squared(body, r, rdot):
+        return gd.costs.energy(body, r, rdot) ** 2
+
+    asked = {"displacement": 0.1, "density": power_squared}
+    with pytest.raises(ValueError, match=r"^GranularLinks: the power .* is not convex .* Pass guess=, a stroke"):
+        gd.optimal_stroke(gd.swimmers.GranularLinks(), jnp.zeros(2), **asked)
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_input(name):
     call, message = WRONG[name]

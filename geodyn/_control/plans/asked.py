@@ -8,6 +8,7 @@ import numpy as np
 from geodyn._control.plans.route import Obstacles
 from geodyn._control.search.checks import (
     check_count,
+    check_density,
     check_frame,
     check_places,
     checked_limits,
@@ -19,7 +20,7 @@ from geodyn._engine.jit import as_pytree
 from geodyn._foundations.checks import check_arguments
 from geodyn._foundations.typing import Array, Float
 from geodyn._geometry.groups.lie_group import AbstractLieGroup, element
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.motion.costs import Costly, Density
 from geodyn._locomotion.strokes.stroke import floating
 
 
@@ -27,7 +28,7 @@ class Asked(NamedTuple):
     """What `plan` is asked for, after the checks of its arguments: the way to go as an element of the group; the first
     and the last shape, both None if the plan shall only close; and the shape through which loops are tried."""
 
-    swimmer: AbstractInvariantMetric
+    swimmer: Costly
     way: Float[Array, "d d"]
     base: Float[Array, " m"] | None
     end: Float[Array, " m"] | None
@@ -36,10 +37,11 @@ class Asked(NamedTuple):
     limits: tuple[Float[Array, " b"], Float[Array, " b"]]
     bounded: tuple[int, ...]
     obstacles: Obstacles | None
+    density: Density
 
 
 def asked_for(
-    swimmer: AbstractInvariantMetric,
+    swimmer: Costly,
     pose: Any,
     start: Any,
     base: Any,
@@ -47,6 +49,7 @@ def asked_for(
     bounds: Any,
     rates: Any,
     obstacles: Obstacles | None,
+    density: Density,
 ) -> Asked:
     """What is asked for; ValueError for arguments by which no plan can be found."""
     group = swimmer.group
@@ -68,11 +71,12 @@ def asked_for(
     home = _home(swimmer, bounds) if first is None else first if last is None else last
     m = home.size
     check_count(swimmer, m, closed=last is None)
+    check_density(swimmer, density, m)
     limits, bounded = checked_limits(bounds, rates, m)
     if known((swimmer, first, last)):
         check_places(swimmer, bounds, **{"base or ends[0]": first, "ends[1]": last})
     box = np.tile([[-np.inf], [np.inf]], m) if bounds is None else np.asarray(bounds, float)
-    asked = Asked(swimmer, way, first, last, home, (box[0], box[1]), limits, bounded, around)
+    asked = Asked(swimmer, way, first, last, home, (box[0], box[1]), limits, bounded, around, as_pytree(density))
     if around is not None and known((swimmer, way, identity, around, home)):
         _check_clear(asked, start, pose)
     return asked
@@ -102,7 +106,7 @@ def _checked_pose(name: str, group: AbstractLieGroup, pose: Any) -> Float[Array,
     return element(group, g)
 
 
-def _home(swimmer: AbstractInvariantMetric, bounds: Any) -> Float[Array, " m"]:
+def _home(swimmer: Costly, bounds: Any) -> Float[Array, " m"]:
     """The shape through which loops are tried: the middle of the bounds, or the body's first shape."""
     if bounds is not None and np.all(np.isfinite(np.asarray(bounds, float))):
         return floating(np.mean(np.asarray(bounds, float), axis=0))

@@ -10,8 +10,9 @@ from geodyn._control.plans.route import Route, best_routes
 from geodyn._control.search.checks import known
 from geodyn._engine.jit import jit
 from geodyn._foundations.typing import Array, Count, Float, Scalar
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.connections.force_balance import AbstractForceBalance, metric_of
 from geodyn._locomotion.motion import costs
+from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.motion.holonomy import cost, path
 from geodyn._locomotion.strokes.pieces import SequenceStroke
 from geodyn._locomotion.strokes.stroke import OpenStroke
@@ -23,18 +24,26 @@ NUMBERS_OF_PIECES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 """Of how many pieces a plan may be, so that plans of about as many loops have one program."""
 
 TRIED = 3
-"""How many routes are tried."""
+"""How many routes are tried at first."""
+
+TIMES = 2
+"""How many times so many routes are tried, if no plan comes of those before."""
 
 SAMPLES = 64
 """Shapes along each loop, and of the whole curve in each of its pieces."""
 
 
-def first_strokes(asked: Asked, most: int, seed: int, terms: int) -> list[SequenceStroke]:
-    """The best routes as strokes, all with the same number of pieces."""
+def first_strokes(asked: Asked, most: int, seed: int, terms: int) -> list[list[SequenceStroke]]:
+    """The best routes as strokes: those to try at first, and those to try if no plan comes of these."""
     if not known((asked.swimmer, asked.way, asked.obstacles, asked.home)):
         raise ValueError(
             "plan: inside jit, vmap and grad no route can be sought; pass guess=, the stroke of a plan that was made"
             " outside."
+        )
+    if isinstance(asked.swimmer, AbstractForceBalance) and asked.swimmer.depends_on_pace:
+        raise ValueError(
+            f"plan: where a loop leads {type(asked.swimmer).__name__} depends on the time that it takes, so that no"
+            " route of loops can be sought; pass guess=, such as the stroke of a plan of a body whose drag is linear."
         )
     loops = best_loops(asked.swimmer, asked.home, _reach(asked), asked.bounds, seed)
     group = asked.swimmer.group
@@ -42,7 +51,7 @@ def first_strokes(asked: Asked, most: int, seed: int, terms: int) -> list[Sequen
     if asked.end is not None:
         straight = _straight(asked)
         moved = path(asked.swimmer, straight)[-1]
-        begin = begin._replace(length=float(jnp.sqrt(cost(asked.swimmer, straight))), pose=np.asarray(moved))
+        begin = begin._replace(length=float(jnp.sqrt(cost(metric_of(asked.swimmer), straight))), pose=np.asarray(moved))
     routes = best_routes(group, loops, begin, asked.way, asked.obstacles, most)
     best: dict[int, Route] = {}
     for route in routes:
@@ -54,10 +63,15 @@ def first_strokes(asked: Asked, most: int, seed: int, terms: int) -> list[Sequen
             f" {np.asarray(asked.home)} that keeps clear of the obstacles and leads towards the pose: pass base= with"
             " another shape, more room around the start, or a pose to which its loops can lead."
         )
-    chosen = sorted(best.values(), key=lambda route: route.merit)[:TRIED]
-    longest = max(len(route.loops) for route in chosen) + (asked.end is not None)
+    chosen = sorted(best.values(), key=lambda route: route.merit)[: TIMES * TRIED]
+    return [_strokes_of(asked, loops, chosen[i : i + TRIED], terms) for i in range(0, len(chosen), TRIED)]
+
+
+def _strokes_of(asked: Asked, loops: Loops, routes: list[Route], terms: int) -> list[SequenceStroke]:
+    """Routes as strokes, all with the same number of pieces."""
+    longest = max(len(route.loops) for route in routes) + (asked.end is not None)
     pieces = next((n for n in NUMBERS_OF_PIECES if n >= PIECES * longest), PIECES * longest)
-    return [_stroke_of(asked, loops, route, pieces, terms) for route in chosen]
+    return [_stroke_of(asked, loops, route, pieces, terms) for route in routes]
 
 
 def _reach(asked: Asked) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
@@ -94,15 +108,17 @@ def _stroke_of(asked: Asked, loops: Loops, route: Route, pieces: int, terms: int
     return _fit(jnp.asarray(table), pieces, terms, asked.base is None)
 
 
-def _lengths(swimmer: AbstractInvariantMetric, shapes: Float[np.ndarray, "_ m"]) -> np.ndarray:
+def _lengths(swimmer: Costly, shapes: Float[np.ndarray, "_ m"]) -> np.ndarray:
     """The lengths between neighbouring shapes."""
     return np.asarray(_lengths_of_steps(swimmer, jnp.asarray(shapes)))
 
 
 @jit
-def _lengths_of_steps(swimmer: AbstractInvariantMetric, shapes: Float[Array, "N m"]) -> Float[Array, " _"]:
+def _lengths_of_steps(swimmer: Costly, shapes: Float[Array, "N m"]) -> Float[Array, " _"]:
+    metric = metric_of(swimmer)
+
     def length(r: Float[Array, " m"], after: Float[Array, " m"]):
-        return jnp.sqrt(costs.energy(swimmer, (r + after) / 2, after - r))
+        return jnp.sqrt(costs.energy(metric, (r + after) / 2, after - r))
 
     return jax.vmap(length)(shapes[:-1], shapes[1:])
 

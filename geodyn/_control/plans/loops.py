@@ -9,13 +9,18 @@ from geodyn._engine.jit import jit
 from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.connections.connection import AbstractConnection
+from geodyn._locomotion.connections.force_balance import metric_of, name_of
 from geodyn._locomotion.motion import costs
+from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.motion.holonomy import gauss_times, magnus
 from geodyn._locomotion.strokes.stroke import FourierStroke, shape_and_rate
 
 LOOPS = 2048
 """How many loops are tried."""
+
+FEW_LOOPS = 256
+"""How many loops are tried of a body without a connection, which is slow to ask."""
 
 STEPS = 16
 """Steps along each of them."""
@@ -61,7 +66,7 @@ class Loops(eqx.Module):
 
 
 def best_loops(
-    swimmer: AbstractInvariantMetric,
+    swimmer: Costly,
     home: Float[Array, " m"],
     reach: tuple[Float[ArrayLike, " m"], Float[ArrayLike, " m"]],
     bounds: tuple[Float[ArrayLike, " m"], Float[ArrayLike, " m"]],
@@ -71,16 +76,22 @@ def best_loops(
 
     The loops span a part of the box `reach` of shapes, and keep within the bounds.
     """
+    # A body without a connection is slow to ask: its loops are sought by the metric that is like it.
+    metric = metric_of(swimmer)
     random = np.random.default_rng(seed)
     directions = _directions(swimmer.group.dim, random)
     lower, upper = np.asarray(reach)
     room = np.minimum(upper - np.asarray(home), np.asarray(home) - lower)
-    waves = _random_loops(room, random)
-    tried, kept = _best_of(swimmer, home, waves, bounds, directions)
+    count = LOOPS if metric is swimmer else FEW_LOOPS
+    waves = _random_loops(count, room, random)
+    tried, kept = _best_of(metric, home, waves, bounds, directions)
     for _ in range(GENERATIONS):
-        waves = _vary(waves[:, kept], random)
-        tried, kept = _best_of(swimmer, home, waves, bounds, directions)
-    both = np.concatenate([kept, kept + LOOPS])
+        waves = _vary(count, waves[:, kept], random)
+        tried, kept = _best_of(metric, home, waves, bounds, directions)
+    if metric is not swimmer:
+        found = jit(_measure)(swimmer, home, *jnp.asarray(waves[:, kept]))
+        return eqx.tree_at(lambda loops: loops.unit, found, jnp.asarray(_gains(swimmer, found, bounds)[1]))
+    both = np.concatenate([kept, kept + count])
     return Loops(
         home,
         tried.cosine[kept],
@@ -93,7 +104,7 @@ def best_loops(
 
 
 def _best_of(
-    swimmer: AbstractInvariantMetric,
+    swimmer: Costly,
     home: Float[Array, " m"],
     waves: np.ndarray,
     bounds: tuple[Float[ArrayLike, " m"], Float[ArrayLike, " m"]],
@@ -103,11 +114,11 @@ def _best_of(
     tried = jit(_measure)(swimmer, home, *jnp.asarray(waves))
     moves, unit, possible = _gains(swimmer, tried, bounds)
     kept = _kept(moves, np.asarray(tried.lengths), possible, directions)
-    return eqx.tree_at(lambda loops: loops.unit, tried, jnp.asarray(unit)), np.unique(kept % LOOPS)
+    return eqx.tree_at(lambda loops: loops.unit, tried, jnp.asarray(unit)), np.unique(kept % waves.shape[1])
 
 
 def _gains(
-    swimmer: AbstractInvariantMetric, tried: Loops, bounds: tuple[Float[ArrayLike, " m"], Float[ArrayLike, " m"]]
+    swimmer: Costly, tried: Loops, bounds: tuple[Float[ArrayLike, " m"], Float[ArrayLike, " m"]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of each loop the displacement in units of a length, [W, k]; the largest displacement per length along each
     coordinate [k]; whether the body can do the loop within the bounds [W]. ValueError if it can do none."""
@@ -118,44 +129,65 @@ def _gains(
     possible = inside & np.isfinite(lengths) & (lengths > 0) & np.all(np.isfinite(logs), axis=1)
     if not np.any(possible):
         raise ValueError(
-            f"plan: {type(swimmer).__name__} can do none of {LOOPS} loops through the shape {np.asarray(tried.home)}:"
-            " pass base= or ends= with another shape, or wider bounds."
+            f"plan: {name_of(swimmer)} can do none of {len(lengths) // 2} loops through the shape"
+            f" {np.asarray(tried.home)}: pass base= or ends= with another shape, or wider bounds."
         )
     unit = np.max(np.abs(logs[possible]) / lengths[possible][:, None], axis=0)
     return logs / np.where(unit > 0, unit, 1.0), unit, possible
 
 
-def _random_loops(room: Float[np.ndarray, " m"], random: np.random.Generator) -> np.ndarray:
+def _random_loops(count: int, room: Float[np.ndarray, " m"], random: np.random.Generator) -> np.ndarray:
     """Coefficients [2, L, m, 2] of loops, those of the cosines and of the sines, of the first and, smaller, of the
     second harmonic, of sizes between a tenth and all of the room."""
-    sizes = np.exp(random.uniform(np.log(0.1), 0.0, size=(1, LOOPS, 1, 1)))
-    waves = random.normal(size=(2, LOOPS, room.size, 2)) * np.array([1.0, 0.3])
+    sizes = np.exp(random.uniform(np.log(0.1), 0.0, size=(1, count, 1, 1)))
+    waves = random.normal(size=(2, count, room.size, 2)) * np.array([1.0, 0.3])
     return sizes * room[:, None] * waves
 
 
-def _vary(waves: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """As many loops as before: these, and others that differ from them by a random part of their size."""
+def _vary(count: int, waves: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """So many loops: these, and others that differ from them by a random part of their size."""
     first = waves.shape[1]
-    waves = waves[:, np.resize(np.arange(first), LOOPS)]
+    waves = waves[:, np.resize(np.arange(first), count)]
     size = np.sqrt(np.mean(waves**2, axis=(0, 2, 3), keepdims=True))
-    amount = np.exp(random.uniform(np.log(0.02), np.log(0.5), size=(1, LOOPS, 1, 1)))
+    amount = np.exp(random.uniform(np.log(0.02), np.log(0.5), size=(1, count, 1, 1)))
     amount[:, :first] = 0.0
     return waves + amount * size * random.normal(size=waves.shape)
 
 
 def _measure(
-    swimmer: AbstractInvariantMetric,
+    swimmer: Costly,
     home: Float[Array, " m"],
     cosine: Float[Array, "L m 2"],
     sine: Float[Array, "L m 2"],
 ) -> Loops:
     """The loops of these coefficients, all of them."""
+    poses, shapes, lengths = _along(swimmer, home, cosine, sine)
+    if isinstance(swimmer, AbstractConnection):
+        back_poses, back_shapes = _reverse(swimmer.group, poses, shapes, home)
+    else:  # Such a body need not go back the way that it came, as a snake on its scales does not.
+        back_poses, back_shapes, _ = _along(swimmer, home, cosine, -sine)
+    return Loops(
+        home,
+        cosine,
+        sine,
+        jnp.concatenate([poses, back_poses]),
+        jnp.concatenate([shapes, back_shapes]),
+        jnp.tile(lengths, 2),
+        jnp.zeros(swimmer.group.dim),
+    )
+
+
+def _along(
+    swimmer: Costly, home: Float[Array, " m"], cosine: Float[Array, "L m 2"], sine: Float[Array, "L m 2"]
+) -> tuple[Float[Array, "L S d d"], Float[Array, "L S m"], Float[Array, " L"]]:
+    """The poses and the shapes at the ends of the steps of each loop, and the lengths of the loops."""
     times = gauss_times(STEPS)
     ends = jnp.arange(1, STEPS + 1) / STEPS
-    group = swimmer.group
+    # A body without a connection has no length of its own, but one that is like it.
+    metric = metric_of(swimmer)
 
     def measures(r: Float[Array, " m"], rdot: Float[Array, " m"]) -> tuple[Float[Array, " k"], Scalar]:
-        return swimmer.velocity(r, rdot), costs.energy(swimmer, r, rdot)
+        return swimmer.velocity(r, rdot), costs.energy(metric, r, rdot)
 
     def of_loop(cosine: Float[Array, "m 2"], sine: Float[Array, "m 2"]):
         stroke = FourierStroke(home - jnp.sum(cosine, axis=1), cosine, sine)
@@ -166,18 +198,9 @@ def _measure(
     flat = (x.reshape(-1, home.size) for x in (shapes, rates))
     velocities, powers = native_rows(measures, *flat)
     loops = cosine.shape[0]
-    poses = jax.vmap(lambda xi: magnus(group, xi))(velocities.reshape(loops, times.size, -1))
+    poses = jax.vmap(lambda xi: magnus(swimmer.group, xi))(velocities.reshape(loops, times.size, -1))
     lengths = jnp.mean(jnp.sqrt(jnp.abs(powers)).reshape(loops, -1), axis=1)
-    back_poses, back_shapes = _reverse(group, poses, at_ends, home)
-    return Loops(
-        home,
-        cosine,
-        sine,
-        jnp.concatenate([poses, back_poses]),
-        jnp.concatenate([at_ends, back_shapes]),
-        jnp.tile(lengths, 2),
-        jnp.zeros(group.dim),
-    )
+    return poses, at_ends, lengths
 
 
 def _reverse(

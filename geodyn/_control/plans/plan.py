@@ -23,7 +23,7 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, Bool, Count, File, Float, Index, Int, Numbers, Scalar, Vector
 from geodyn._geometry.groups.lie_group import ELEMENT
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.motion.costs import Costly, Density, energy
 from geodyn._locomotion.motion.holonomy import cost, path
 from geodyn._locomotion.strokes.pieces import SequenceStroke
 
@@ -80,7 +80,7 @@ class Plan(AbstractOutcome):
         6.283185 6.283185 True
     """
 
-    swimmer: AbstractInvariantMetric
+    swimmer: Costly
     stroke: SequenceStroke
     cost: Scalar
     pose: Float[Array, "d d"]
@@ -122,7 +122,7 @@ class Plan(AbstractOutcome):
 
 
 @checked
-def load_plan(path: File, swimmer: AbstractInvariantMetric | None = None) -> Plan:
+def load_plan(path: File, swimmer: Costly | None = None) -> Plan:
     """Read the plan that `Plan.save` wrote.
 
     The swimmer is built again, or passed, as by `load_stroke`. The obstacles are not in the file: `gap` is what it was,
@@ -153,7 +153,7 @@ def load_plan(path: File, swimmer: AbstractInvariantMetric | None = None) -> Pla
 
 @checked
 def plan(
-    swimmer: AbstractInvariantMetric,
+    swimmer: Costly,
     pose: Numbers,
     *,
     start: Numbers | None = None,
@@ -162,6 +162,7 @@ def plan(
     bounds: tuple[Vector, Vector] | None = None,
     rates: Vector | None = None,
     obstacles: Callable | None = None,
+    density: Density = energy,
     loops: Count = 12,
     guess: SequenceStroke | None = None,
     method: Direct = Direct(harmonics=4, steps=24),  # noqa: B008
@@ -175,14 +176,20 @@ def plan(
     every direction, and a best-first search puts them one after the other, so that the body keeps clear of the
     obstacles and arrives near the pose. Then the loops, and the ways between them, become one curve in the space of
     shapes, a `gd.strokes.SequenceStroke`, all of whose coefficients are moved together by Newton's method with exact
-    derivatives, until the curve arrives at the pose and no other near it costs less. Several routes are tried.
+    derivatives, until the curve arrives at the pose and no other near it costs less. Three routes are tried,
+    and three more if no plan comes of these.
+
+    A body without a connection is slower to ask. Its velocity may have kinks along the plan, so that more `steps` of
+    the method may be needed until it arrives (begin again at the stroke of the first plan, as `guess`), and where its
+    best way has corners `power_variation` of the plan is not small. Where forces do not depend on the speed pass a
+    `density`, such as the square of the energy.
 
     The result is differentiable to first order with respect to the numbers in the body, the poses and what `obstacles`
     closes over, by the implicit-function theorem. Inside jit, vmap and grad no route can be sought: give the stroke of
     another plan as `guess`.
 
     Args:
-        swimmer: body with a metric of shapes, such as one of `gd.swimmers`.
+        swimmer: body with a metric of shapes, such as one of `gd.swimmers`, or one that balances forces.
         pose: where it shall go, an element [d, d] of its group, as `gd.groups.pose(group, (x, y, θ))` makes it.
         start: where it is, an element [d, d]; by default the identity.
         base: shape [m] at which the plan starts and ends; by default the best one, at which it starts and ends.
@@ -192,6 +199,7 @@ def plan(
         obstacles: function (g[d, d], r[m]) -> gap or gaps [q], at least 0 where the body may be, at a pose g and a
             shape r; of the order of the size of the body. It is asked at the end of each step of the quadrature; what
             is thinner than the way of a step may be jumped over, and is looked for in the end on finer steps.
+        density: function (swimmer, r, r') -> cost per time, as for `gd.optimal_stroke`; default `gd.costs.energy`.
         loops: largest number of loops of the route.
         guess: a stroke to begin with in place of a route, the `stroke` of another plan.
         method: `gd.Direct`: each piece of the plan, about half a loop, has twice as many Legendre terms as `harmonics`,
@@ -223,16 +231,15 @@ def plan(
     """
     swimmer = traced_numbers(swimmer)
     with told_by("plan"):
-        asked = asked_for(swimmer, pose, start, base, ends, bounds, rates, obstacles)
+        asked = asked_for(swimmer, pose, start, base, ends, bounds, rates, obstacles, density)
     if guess is None:
-        firsts = first_strokes(asked, static_count("loops", loops), int(seed), 2 * int(method.harmonics))
+        batches = first_strokes(asked, static_count("loops", loops), int(seed), 2 * int(method.harmonics))
     else:
-        firsts = [_checked_guess(asked, guess)]
-    plans = []
-    for first in firsts:
-        found = _refine(asked, first, method, progress, throw)
-        plans.append(found)
-        if not known(found.result) or found.result == RESULTS.interrupted:
+        batches = [[_checked_guess(asked, guess)]]
+    plans: list[Plan] = []
+    for firsts in batches:
+        plans += _refined(asked, firsts, method, progress, throw)
+        if not known(plans[-1].result) or any(p.successful or p.result == RESULTS.interrupted for p in plans):
             break
     if len(plans) == 1 and not known(plans[0].result):
         return plans[0]
@@ -248,11 +255,21 @@ def plan(
     return plans[nearest]
 
 
+def _refined(asked: Asked, firsts: list[SequenceStroke], method: Direct, progress: Progress, throw: bool) -> list[Plan]:
+    """The plans to which Newton's method leads from first strokes, until the user interrupts it."""
+    plans = []
+    for first in firsts:
+        plans.append(_refine(asked, first, method, progress, throw))
+        if known(plans[-1].result) and plans[-1].result == RESULTS.interrupted:
+            break
+    return plans
+
+
 def _refine(asked: Asked, first: SequenceStroke, method: Direct, progress: Progress, throw: bool) -> Plan:
     """The plan to which Newton's method leads from a first stroke."""
     pieces = first.coefficients.shape[0]
     steps = pieces * int(method.steps)
-    size = cost(asked.swimmer, first, steps=steps)
+    size = cost(asked.swimmer, first, density=asked.density, steps=steps)
     group = asked.swimmer.group
     problem = StrokeProblem(
         swimmer=asked.swimmer,
@@ -263,6 +280,7 @@ def _refine(asked: Asked, first: SequenceStroke, method: Direct, progress: Progr
         bounded=asked.bounded,
         steps=steps,
         end=asked.end,
+        density=asked.density,
         obstacles=asked.obstacles,
         back=group.inverse(asked.way),
     )

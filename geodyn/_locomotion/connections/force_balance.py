@@ -21,7 +21,14 @@ from geodyn._foundations.checks import one_number, returned
 from geodyn._foundations.typing import Array, ArrayLike, Float, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.checks import one_if, same_to_rounding, trial_velocity
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric, check_law, law, power_of
+from geodyn._locomotion.connections.connection import (
+    AbstractInvariantMetric,
+    check_law,
+    law,
+    metric_matrix,
+    not_negative,
+    power_of,
+)
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 
 TRIALS = 6
@@ -252,3 +259,20 @@ def _trials(size: int, dtype: DTypeLike) -> Float[Array, "T n"]:
 def metric_of(swimmer: AbstractInvariantMetric | AbstractForceBalance) -> AbstractInvariantMetric:
     """The body itself if it has a metric of shapes; else one that is like it."""
     return swimmer if isinstance(swimmer, AbstractInvariantMetric) else MeanMetric(swimmer)
+
+
+def name_of(swimmer: AbstractInvariantMetric) -> str:
+    """The name of the class of a body, for messages; of a mean metric that of the body which it is like."""
+    return type(swimmer.body if isinstance(swimmer, MeanMetric) else swimmer).__name__
+
+
+@check_law.register
+def _(swimmer: MeanMetric, r: Float[Array, " m"]):
+    matrix = metric_matrix(swimmer, r)
+    if np.all(np.isfinite(matrix)) and not_negative(matrix):
+        return
+    raise ValueError(
+        f"{name_of(swimmer)}: the power that it dissipates at the shape r = {r} is not convex in the velocities, so"
+        " that no metric of shapes is like it, and a search cannot begin at a shape alone. Pass guess=, a stroke, such"
+        " as gd.FourierStroke.circle(0.5)."
+    )
