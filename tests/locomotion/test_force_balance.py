@@ -343,6 +343,18 @@ WRONG = {
         lambda: gd.optimal_stroke(gd.swimmers.DryLinks(), displacement=0.1),
         "is the same at any pace, since its forces do not depend on the speed",
     ),
+    "one pace of a family": (
+        lambda: gd.stroke_family(gd.swimmers.DryLinks(), [0.5, 0.5], interval=(0.02, 0.04)),
+        "^stroke_family: the energy of DryLinks is the same at any pace.*Seek one stroke after the other",
+    ),
+    "one pace of a map": (
+        lambda: gd.stroke_map(gd.swimmers.DryLinks(), [0.5, 0.5], displacement=[0.02, 0.04], turn=[0.0, 0.02]),
+        "^stroke_map: the energy of DryLinks is the same at any pace.*Seek one stroke after the other",
+    ),
+    "one pace of many": (
+        lambda: gd.optimal_strokes(gd.swimmers.GranularLinks(), displacement=0.1, region=([-1, -1], [1, 1])),
+        "^optimal_strokes: the energy of GranularLinks is the same at any pace.*Seek one stroke after the other",
+    ),
     "a method": (
         lambda: gd.optimal_stroke(gd.swimmers.PowerLawLinks(), displacement=0.1, method=gd.Wong()),
         "which has no connection",

@@ -16,7 +16,7 @@ from geodyn._control.methods.method import Direct
 from geodyn._control.problem.minimise import Progress
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem
-from geodyn._control.search.checks import checked_limits, known, numbers, without_free
+from geodyn._control.search.checks import check_pace, checked_limits, known, numbers, told_by, without_free
 from geodyn._control.search.strokes import optimal_stroke
 from geodyn._engine.jit import as_pytree, jit, static_count
 from geodyn._foundations.gate import checked
@@ -271,6 +271,10 @@ def stroke_family(
     """
     body, target, free, edges = _check_arguments(swimmer, interval, displacement, component, points, step, drag)
     start, stop = floating(edges)
+    count = body(start).shape_count
+    if count is not None:
+        with told_by("stroke_family"):
+            check_pace(body(start), count)
     held = {"method": method, "bounds": bounds, "rates": rates, "base": base}
     first = optimal_stroke(body(start), guess, displacement=_with_free(target(start), free), **held)
     _check_room(first, bounds, rates)

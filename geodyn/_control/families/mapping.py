@@ -15,7 +15,15 @@ from geodyn._control.families.front import Demands, Optimum, Task, coarse_from, 
 from geodyn._control.families.maps import StrokeMap, StrokeSheet, load_map, task_differences
 from geodyn._control.families.varied import towing_drag
 from geodyn._control.methods.method import Direct
-from geodyn._control.search.checks import check_count, check_kinds, check_moves, checked_limits, numbers, told_by
+from geodyn._control.search.checks import (
+    check_count,
+    check_kinds,
+    check_moves,
+    check_pace,
+    checked_limits,
+    numbers,
+    told_by,
+)
 from geodyn._control.search.guess import small_stroke, unknowns
 from geodyn._control.search.starts import checked_region, distinct
 from geodyn._control.search.strokes import centre_of
@@ -400,6 +408,7 @@ def stroke_map(
     with told_by("stroke_map"):
         corners, begin, m = _beginning(swimmer, guess, bounds, region)
         check_count(swimmer, m, closed=True)
+        check_pace(swimmer, m)
         limits, bounded = checked_limits(bounds, rates, m)
     circle = FourierStroke(jnp.zeros(m), jnp.eye(m)[:, :1], jnp.eye(m, k=-1)[:, :1])
     like, _ = unknowns(swimmer, circle, None, demands.vector(jnp.ones(2)), method)

@@ -33,17 +33,21 @@ SAMPLES = 64
 """Shapes along each loop, and of the whole curve in each of its pieces."""
 
 
+def check_routes(swimmer: Costly) -> None:
+    """Raise ValueError for a body of which no loop leads to a certain place."""
+    if isinstance(swimmer, AbstractForceBalance) and swimmer.depends_on_pace:
+        raise ValueError(
+            f"plan: where a loop leads {type(swimmer).__name__} depends on the time that it takes, so that no route of"
+            " loops can be sought; pass guess=, such as the stroke of a plan of a body whose drag is linear."
+        )
+
+
 def first_strokes(asked: Asked, most: int, seed: int, terms: int) -> list[list[SequenceStroke]]:
     """The best routes as strokes: those to try at first, and those to try if no plan comes of these."""
     if not known((asked.swimmer, asked.way, asked.obstacles, asked.home)):
         raise ValueError(
             "plan: inside jit, vmap and grad no route can be sought; pass guess=, the stroke of a plan that was made"
             " outside."
-        )
-    if isinstance(asked.swimmer, AbstractForceBalance) and asked.swimmer.depends_on_pace:
-        raise ValueError(
-            f"plan: where a loop leads {type(asked.swimmer).__name__} depends on the time that it takes, so that no"
-            " route of loops can be sought; pass guess=, such as the stroke of a plan of a body whose drag is linear."
         )
     loops = best_loops(asked.swimmer, asked.home, _reach(asked), asked.bounds, seed)
     group = asked.swimmer.group

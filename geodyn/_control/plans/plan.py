@@ -9,7 +9,7 @@ import numpy as np
 
 from geodyn._control.methods.method import Direct
 from geodyn._control.plans.asked import Asked, asked_for
-from geodyn._control.plans.chain import first_strokes
+from geodyn._control.plans.chain import check_routes, first_strokes
 from geodyn._control.problem.minimise import Minimum, Progress
 from geodyn._control.problem.optimum import Evidence, read_optimum, when_asked_for, write_optimum
 from geodyn._control.problem.problem import Between, StrokeProblem, outcome, without_derivatives, wong_residual
@@ -230,6 +230,8 @@ def plan(
         277, for the problem.
     """
     swimmer = traced_numbers(swimmer)
+    if guess is None:
+        check_routes(swimmer)
     with told_by("plan"):
         asked = asked_for(swimmer, pose, start, base, ends, bounds, rates, obstacles, density)
     if guess is None:

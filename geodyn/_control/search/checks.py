@@ -213,17 +213,34 @@ def check_density(swimmer: AbstractLocomotion, density: Any, m: int) -> None:
             "optimal_stroke: density=length is the same at any pace, so that no stroke is the only best one; leave it"
             " out: the stroke of least energy is also a shortest, at constant power."
         )
-    if is_energy(density) and isinstance(swimmer, AbstractForceBalance) and known(swimmer):
-        degree = float(swimmer.degree(jnp.zeros(m) if swimmer.first_shape is None else swimmer.first_shape))
-        if abs(degree - 1) < 1e-6:
-            raise ValueError(
-                f"optimal_stroke: the energy of {type(swimmer).__name__} is the same at any pace, since its forces do"
-                " not depend on the speed, so that no stroke is the only best one. Pass another density=, such as"
-                " lambda swimmer, r, rdot: gd.costs.energy(swimmer, r, rdot) ** 2, which is least at a constant power."
-            )
+    if is_energy(density) and _has_any_pace(swimmer, m):
+        raise ValueError(
+            f"optimal_stroke: the energy of {type(swimmer).__name__} is the same at any pace, since its forces do"
+            " not depend on the speed, so that no stroke is the only best one. Pass another density=, such as"
+            " lambda swimmer, r, rdot: gd.costs.energy(swimmer, r, rdot) ** 2, which is least at a constant power."
+        )
     if not is_energy(density):
         shape = jax.ShapeDtypeStruct((m,), jnp.result_type(float))
         jax.eval_shape(lambda r, rdot: value_of(density, cast(Costly, swimmer), r, rdot), shape, shape)
+
+
+def check_pace(swimmer: AbstractLocomotion, m: int) -> None:
+    """Raise ValueError, in a search that knows no other cost, if the energy of strokes is the same at any pace."""
+    if _has_any_pace(swimmer, m):
+        raise ValueError(
+            f"optimal_stroke: the energy of {type(swimmer).__name__} is the same at any pace, since its forces do not"
+            " depend on the speed, so that no stroke is the only best one. Seek one stroke after the other by"
+            " gd.optimal_stroke(swimmer, guess, displacement=…, density=…), each from the one before as its guess, with"
+            " density=lambda swimmer, r, rdot: gd.costs.energy(swimmer, r, rdot) ** 2."
+        )
+
+
+def _has_any_pace(swimmer: AbstractLocomotion, m: int) -> bool:
+    """Whether a body of m shape variables is known to dissipate a power of degree one in the velocities."""
+    if not isinstance(swimmer, AbstractForceBalance) or not known(swimmer):
+        return False
+    degree = float(swimmer.degree(jnp.zeros(m) if swimmer.first_shape is None else swimmer.first_shape))
+    return abs(degree - 1) < 1e-6
 
 
 def check_kinds(swimmer: Any, method: Any, density: Any) -> None:

@@ -11,7 +11,7 @@ from tqdm import tqdm
 from geodyn._control.methods.method import Direct
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem, clock_of
-from geodyn._control.search.checks import check_moves, checked_displacement, checked_limits
+from geodyn._control.search.checks import check_moves, check_pace, checked_displacement, checked_limits, told_by
 from geodyn._control.search.failure import is_certified
 from geodyn._control.search.guess import small_stroke, unknowns
 from geodyn._control.search.strokes import optimal_stroke
@@ -175,6 +175,8 @@ def optimal_strokes(
     target = checked_displacement(swimmer, displacement)
     check_moves(swimmer, target)
     lower, upper = checked_region(swimmer, region, bounds)
+    with told_by("optimal_strokes"):
+        check_pace(swimmer, lower.size)
     limits, bounded = checked_limits(bounds, rates, lower.size)
     coarse = _coarse(swimmer, target, (lower, upper), limits, bounded, jax.random.split(jax.random.key(seed), starts))
     candidates = np.argsort(np.asarray(coarse.offset))
