@@ -24,9 +24,6 @@ from geodyn._geometry.geodesics.rays import Fan, end_of_ray
 from geodyn._geometry.groups.isometries import fields_of_group, group_of, origin_of
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._geometry.manifold.manifold import AbstractManifold, domain_of, within
-from geodyn._geometry.manifold.tensors import christoffel_at
-from geodyn._geometry.manifold.ways import follow
-from geodyn._geometry.manifold.manifold import AbstractManifold, within
 from geodyn._geometry.models.charts import cosine, sine_ratio
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Product
 from geodyn._geometry.models.thurston import SL2, Nil

@@ -163,7 +163,7 @@ def passive_links(
     Source:
         Passov & Or, *Eur. Phys. J. E* 35 (2012) 78.
     """
-    base = NLink(lengths, drag_ratio)
+    base = NLink(lengths=lengths, drag_ratio=drag_ratio)
     count = base.lengths.size
     if count < 3:
         raise ValueError(f"passive_links: lengths must be three or more, so that one hinge has a spring; got {count}.")
