@@ -1,6 +1,7 @@
 """Killing fields found from metrics alone. References: dimensions and invariants of algebras (S01) and a flow in Nil
 (S02), which were computed elsewhere; Killing's equation, Jacobi's identity and Noether's theorem."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -385,3 +386,27 @@ def test_what_is_wrong_is_said(name):
     call, message = WRONG[name]
     with pytest.raises(ValueError, match=message):
         call()
+
+
+class Torus(gd.AbstractManifold):
+    """One with a number that can be replaced."""
+
+    width: jax.Array
+    dim: int = 2
+
+    def metric(self, x):
+        return jnp.diag(jnp.stack([jnp.ones_like(x[0]), (self.width + jnp.cos(x[0])) ** 2]))
+
+
+def test_a_metric_with_other_numbers_has_no_fields_of_this_one():
+    """They are NaN, and not those of the former metric; derivatives by the number, at its value, are as before."""
+    found = gd.symmetries(Torus(jnp.asarray(2.0)), [0.3, 0.0]).space
+    x = jnp.array([0.7, 0.4])
+
+    def fields(width):
+        return eqx.tree_at(lambda space: space.space.width, found, width).killing_fields(x)
+
+    np.testing.assert_allclose(fields(jnp.asarray(2.0)), found.killing_fields(x))
+    assert np.all(np.isnan(fields(jnp.asarray(2.001))))
+    np.testing.assert_array_equal(np.isnan(jax.vmap(fields)(jnp.array([2.0, 2.5]))).any(axis=(1, 2)), [False, True])
+    assert np.all(np.isfinite(jax.jacfwd(fields)(jnp.asarray(2.0))))

@@ -55,13 +55,15 @@ class Frame(NamedTuple):
 
 class Evidence(NamedTuple):
     """What was found around a point: the singular values in units of their rounding errors, ascending [N]; the
-    directions in the space of pairs that belong to them, in the `units` [N, N]; the `ends` of the rays [R, n],
-    and how pairs in the `units` change the curvature there [M, N]. Where pairs are carried with an error that is
-    larger than that of rounding, by the factor `blur`, only what is larger by it is not zero for certain."""
+    directions in the space of pairs that belong to them, in the `units` [N, N]; the `ends` of the rays [R, n], the
+    `metrics` there [R, n, n], and how pairs in the `units` change the curvature there [M, N]. Where pairs are carried
+    with an error that is larger than that of rounding, by the factor `blur`, only what is larger by it is not zero for
+    certain."""
 
     singular: Float[np.ndarray, " N"]
     directions: Float[np.ndarray, "N N"]
     ends: Float[np.ndarray, "R n"]
+    metrics: Float[np.ndarray, "R n n"]
     changes: Float[np.ndarray, "M N"]
     units: "Units"
     blur: float
@@ -282,6 +284,7 @@ def evidence(
         singular=singular[::-1] / noise,
         directions=directions[::-1],
         ends=ends,
+        metrics=tensors[0].reshape(RAYS, STEPS, n, n)[:, -1],
         changes=at_ends.reshape(-1, size),
         units=units,
         blur=max(1.0, off / error) if off > RESOLVED else 1.0,

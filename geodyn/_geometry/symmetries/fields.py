@@ -11,6 +11,7 @@ import numpy as np
 from geodyn._engine.jit import change_of, custom_jvp
 from geodyn._engine.native import native_rows
 from geodyn._engine.numerics.failure import nan_unless
+from geodyn._engine.numerics.roots import without_derivatives
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._geometry.groups.frame_group import Base, FrameGroup, base_of, jet_of_fields
@@ -39,7 +40,8 @@ class Seeds(eqx.Module):
 
     `pairs` [K, N] are their values and derivatives at the `origin` [n]. `ends` [R, n] are points at which they leave
     the curvature unchanged, and `correction` [N, M] is the least change of a pair for given changes of the curvature
-    there: so the fields follow where numbers in the metric are changed. `translations` of the fields move the origin,
+    there: so the fields follow small changes of numbers in the metric, in derivatives. `metrics` [R, n, n] are those at
+    the ends, by which another metric is known. `translations` of the fields move the origin,
     and all of them commute if the algebra `is_commutative`.
     """
 
@@ -47,6 +49,7 @@ class Seeds(eqx.Module):
     pairs: Float[Array, "K N"]
     ends: Float[Array, "R n"]
     correction: Float[Array, "N M"]
+    metrics: Float[Array, "R n n"]
     translations: int = eqx.field(static=True)
     is_commutative: bool = eqx.field(static=True)
 
@@ -131,11 +134,21 @@ def pairs_at(space: AbstractManifold, seeds: Seeds, x: Float[Array, " n"]) -> tu
     """(the Killing fields K [K, n] at x, their covariant derivatives ∇_b K^a [K, n, n])."""
     pairs = _pairs_at_origin(space, seeds).astype(x.dtype)
     z, resolved = _carry_to(space, pairs, seeds.origin.astype(x.dtype), x)
-    z = nan_unless(jnp.broadcast_to(resolved, z.shape), z, (space, x))
+    good = resolved & is_that_of(space, seeds)
+    z = nan_unless(jnp.broadcast_to(good, z.shape), z, (space, x))
     inverse = curvature_at(space, x).inverse
     forms = jnp.asarray(two_forms(x.size), x.dtype)
     slopes = jnp.einsum("ac,kp,pcb->kab", inverse, z[:, x.size :], forms)
     return z[:, : x.size] @ inverse, slopes
+
+
+def is_that_of(space: AbstractManifold, seeds: Seeds) -> Bool[Array, ""]:
+    """Whether the metric is the one in which the fields were found. One with other numbers has other fields."""
+    space, seeds = without_derivatives((space, seeds))
+    now = native_rows(space.metric, seeds.ends)
+    unit = jnp.sqrt(jnp.max(jnp.abs(seeds.metrics), axis=(0, 2)))  # Coordinates may have different units.
+    off = jnp.max(jnp.abs(now - seeds.metrics) / jnp.outer(unit, unit)[None])
+    return off <= max(AGREES, 2**10 * float(jnp.finfo(now.dtype).eps))
 
 
 class Carried(NamedTuple):

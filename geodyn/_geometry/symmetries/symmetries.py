@@ -93,7 +93,8 @@ class Symmetries(eqx.Module):
     @property
     def space(self) -> AbstractManifold:
         """The space with a method `killing_fields(x) -> [K, n]`, so that all that asks for its symmetries works: the
-        derivatives of the fields by numbers in its metric, too. ValueError where none was found."""
+        derivatives of the fields by numbers in its metric, too. Where those are replaced by others (`eqx.tree_at`) the
+        fields are NaN: ask `gd.symmetries` again. ValueError where none was found."""
         self._check_found()
         return with_fields(self.inner, self.seeds)
 
@@ -339,7 +340,7 @@ def _seeds(x: Float[np.ndarray, " n"], frame: Frame, algebra: Algebra, looked: E
     rank = min(others, np.sum(sizes > SMALL * np.max(sizes, initial=0.0)))
     correction = looked.units.to_coordinates @ (right[:rank].T / sizes[:rank]) @ left[:, :rank].T / heights.T
     return Seeds(
-        *map(jnp.asarray, (x, pairs, looked.ends, correction)),
+        *map(jnp.asarray, (x, pairs, looked.ends, correction, looked.metrics)),
         translations=orbit_dimension(algebra.basis, x.size),
         is_commutative=not np.any(np.abs(algebra.structure) > CLOSED),
     )
