@@ -564,3 +564,20 @@ def test_links_with_shapes_of_their_own_need_a_guess():
         match=r"Bent needs guess=, .* such as jnp.zeros\(2\); or let the class say such a shape by first_shape",
     ):
         gd.optimal_stroke(Bent(), displacement=0.1)
+
+
+@pytest.mark.long
+def test_the_best_stroke_of_eleven_shapes():
+    """Twelve links can do what four do, three of them in one piece; with all hinges they do it for less."""
+    method = gd.Direct(harmonics=3, steps=24)
+    few = gd.optimal_stroke(gd.swimmers.NLink([1 / 4] * 4), displacement=0.03, method=method)
+    body = gd.swimmers.NLink([1 / 12] * 12)
+    stiff = jax.tree.map(lambda x: jnp.zeros((11, *x.shape[1:])).at[jnp.array([2, 5, 8])].set(x), few.stroke)
+    np.testing.assert_allclose(gd.cost(body, stiff), few.cost, rtol=1e-9)
+    np.testing.assert_allclose(jnp.linalg.norm(gd.holonomy(body, stiff)[:2, 2]), 0.03, rtol=1e-6)
+    best = gd.optimal_stroke(body, displacement=0.03, method=method)
+    assert best.kkt_residual < 1e-9 and best.second_order > 0
+    assert best.cost < 0.5 * few.cost
+    farther = gd.optimal_stroke(body, best.stroke, displacement=0.0303, method=method)
+    slope = (farther.cost - best.cost) / 0.0003
+    np.testing.assert_allclose(slope, (best.multiplier + farther.multiplier) / 2, rtol=1e-3)
