@@ -273,9 +273,10 @@ def _(space: AbstractConstantCurvature | Nil | SL2, fan: Fan, length: Scalar, an
 
 @end_of_leg.register
 def _(space: Product, fan: Fan, length: Scalar, angle: Scalar) -> Float[Array, " n"]:
+    sides = jax.vmap(space.split, in_axes=1, out_axes=1)(fan.sides)
     ends = []
-    for factor, x, rows in zip((space.a, space.b), space.split(fan.x), space.split(fan.sides), strict=True):
-        ends.append(end_of_leg(factor, Fan(x, rows), length, angle))
+    for factor, x, sides_there in zip((space.a, space.b), space.split(fan.x), sides, strict=True):
+        ends.append(end_of_leg(factor, Fan(x, sides_there), length, angle))
     return jnp.concatenate(ends)
 
 
