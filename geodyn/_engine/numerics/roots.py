@@ -6,6 +6,7 @@ beside 365, with second derivatives 2167 beside 732).
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -29,12 +30,8 @@ def root(
     of the implicit-function theorem."""
     function = eqx.filter_closure_convert(function, start)
     fixed, still, *begin = without_derivatives((function, target, start, size))
-    near = _newton_root(fixed, still, *begin)
-    last, _, steady = _changes(fixed, still, near)
-    # Where a slope is infinite at a root that was met exactly, there is no last step. (Where slopes are finite, but
-    # singular, a root is one of many: NaN.)
-    last = jnp.where(~steady & (fixed(near) == still), 0.0, last)
-    return with_derivative(function, near + last, target)
+    found = _newton_root(fixed, still, *begin)
+    return with_derivative(function, found, target)
 
 
 def without_derivatives(tree: PyTree) -> PyTree:
@@ -61,40 +58,55 @@ def _(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     return x, -solve(jax.jacfwd(function)(x), moved)
 
 
-def _changes(
-    function: Callable, target: Float[Array, " n"], x: Float[Array, " n"]
-) -> tuple[Array, Array, Bool[Array, ""]]:
-    """The Newton step, the x that would reach the target if the function were linear, and whether all slopes are
-    finite: an infinite one makes a step of 0 anywhere."""
-    jacobian = jax.jacfwd(function)(x)
-    steady = jnp.all(jnp.isfinite(jacobian))
-    return solve(jacobian, target - function(x)), solve(jacobian, target), steady
+class _Place(NamedTuple):
+    """A place of the search, and what is known there."""
+
+    x: Float[Array, " n"]
+    far: Scalar  # the largest component of the residual
+    step: Float[Array, " n"]  # Newton's
+    reach: Scalar  # the size of the x that would meet the target if the function were linear
+    is_steady: Bool[Array, ""]  # whether all slopes are finite: an infinite one makes a step of 0 anywhere
 
 
 def _newton_root(
     function: Callable, target: Float[Array, " n"], start: Float[Array, " n"], size: ArrayLike
 ) -> Float[Array, " n"]:
-    """The root x, accurate to most of its digits, by Newton steps that are halved until they reduce the residual."""
+    """The root x by Newton steps that are halved until they reduce the residual. At each place the function and its
+    slopes are computed once, and once in the program."""
 
     def largest(x: Float[Array, " n"]) -> Scalar:
         return jnp.max(jnp.abs(x), initial=0)
 
-    def distance(x: Float[Array, " n"]) -> Scalar:
-        return largest(target - function(x))
+    def value_twice(x: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+        value = function(x)
+        return value, value
+
+    def place(x: Float[Array, " n"]) -> _Place:
+        jacobian, value = jax.jacfwd(value_twice, has_aux=True)(x)
+        residual = target - value
+        linear = solve(jacobian, target)
+        return _Place(x, largest(residual), solve(jacobian, residual), largest(linear), jnp.all(jnp.isfinite(jacobian)))
+
+    def is_last(here: _Place) -> Bool[Array, ""]:
+        """Whether one more step leads to the root, to rounding."""
+        small = jnp.finfo(here.x.dtype).eps ** 0.75 * (size + largest(here.x) + here.reach)
+        # If the slope vanishes both are infinite.
+        settled = here.is_steady & jnp.isfinite(small) & (largest(here.step) <= small)
+        return settled | (here.far == 0)
 
     def improve(state: tuple) -> tuple:
-        x, far, part, _, count = state
-        change, linear, steady = _changes(function, target, x)
-        small = jnp.finfo(x.dtype).eps ** 0.75 * (size + largest(x) + largest(linear))
-        settled = steady & jnp.isfinite(small) & (largest(change) <= small)  # If the slope vanishes both are infinite.
-        done = settled | (far == 0)
-        trial = x + part * change
-        left = distance(trial)
-        nearer = left < far
-        part = jnp.asarray(jnp.where(nearer, 1.0, part / 2), x.dtype)
-        return jnp.where(nearer, trial, x), jnp.where(nearer, left, far), part, done, count + 1
+        here, part, _, count = state
+        there = place(here.x + part * here.step)
+        nearer = there.far < here.far
+        after = jax.tree.map(lambda new, old: jnp.where(nearer, new, old), there, here)
+        part = jnp.asarray(jnp.where(nearer, 1.0, part / 2), part.dtype)
+        return after, part, is_last(after), count + 1
 
-    far, zero = distance(start), jnp.zeros((), int)
-    state = batched_as(far, (start, far, jnp.ones((), start.dtype), jnp.zeros((), bool), zero))
-    x, _, _, done, _ = jax.lax.while_loop(lambda s: ~s[3] & (s[4] < MOST_ITERATIONS), improve, state)
-    return jnp.where(done, x, jnp.nan)
+    one = jnp.ones((), start.dtype)
+    unknown = _Place(start, one * jnp.inf, jnp.zeros_like(start), one, jnp.zeros((), bool))
+    state = batched_as((function, target, start, size), (unknown, one, jnp.zeros((), bool), jnp.zeros((), int)))
+    here, _, done, _ = jax.lax.while_loop(lambda s: ~s[2] & (s[3] < MOST_ITERATIONS), improve, state)
+    # Where a slope is infinite at a root that was met exactly, there is no last step. (Where slopes are finite, but
+    # singular, a root is one of many: NaN.)
+    last = jnp.where(~here.is_steady & (here.far == 0), 0.0, here.step)
+    return jnp.where(done, here.x + last, jnp.nan)
