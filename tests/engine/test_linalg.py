@@ -45,6 +45,18 @@ def test_a_root_that_is_none_is_nan():
     np.testing.assert_allclose(found(2 * jnp.ones(1)), np.sqrt(2.0), rtol=1e-15)
 
 
+def test_a_root_has_all_its_digits_wherever_a_search_begins():
+    """Against numpy's cube root. The search ends at different distances from the root."""
+    starts = jnp.linspace(1.0, 3.0, 500)[:, None]
+    found = jax.jit(jax.vmap(lambda start: root(lambda x: x**3, 5 * jnp.ones(1), start)))(starts)
+    np.testing.assert_allclose(found, np.cbrt(5.0), rtol=1e-15)
+
+
+def test_a_search_whose_whole_steps_lead_away():
+    """Newton's method for the root of arctan diverges from 1.4 and beyond; with half steps it does not."""
+    assert abs(root(jnp.arctan, jnp.zeros(1), 3 * jnp.ones(1))[0]) <= 1e-15
+
+
 def test_a_root_that_is_one_of_many_is_nan():
     """The line of roots of a singular matrix, met exactly and by a step."""
     assert np.isnan(root(lambda x: 0 * x, jnp.zeros(1), jnp.zeros(1))).all()

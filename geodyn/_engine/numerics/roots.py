@@ -84,8 +84,10 @@ def _newton_root(
     def place(x: Float[Array, " n"]) -> _Place:
         jacobian, value = jax.jacfwd(value_twice, has_aux=True)(x)
         residual = target - value
+        step = solve(jacobian, residual)
         linear = solve(jacobian, target)
-        return _Place(x, largest(residual), solve(jacobian, residual), largest(linear), jnp.all(jnp.isfinite(jacobian)))
+        is_steady = jnp.all(jnp.isfinite(jacobian))
+        return _Place(x, largest(residual), step, largest(linear), is_steady)
 
     def is_last(here: _Place) -> Bool[Array, ""]:
         """Whether one more step leads to the root, to rounding."""
@@ -102,9 +104,11 @@ def _newton_root(
         part = jnp.asarray(jnp.where(nearer, 1.0, part / 2), part.dtype)
         return after, part, is_last(after), count + 1
 
+    # The first place is as if a step of 0 had led there from an infinite distance.
     one = jnp.ones((), start.dtype)
     unknown = _Place(start, one * jnp.inf, jnp.zeros_like(start), one, jnp.zeros((), bool))
-    state = batched_as((function, target, start, size), (unknown, one, jnp.zeros((), bool), jnp.zeros((), int)))
+    before = (unknown, one, jnp.zeros((), bool), jnp.zeros((), int))
+    state = batched_as((function, target, start, size), before)
     here, _, done, _ = jax.lax.while_loop(lambda s: ~s[2] & (s[3] < MOST_ITERATIONS), improve, state)
     # Where a slope is infinite at a root that was met exactly, there is no last step. (Where slopes are finite, but
     # singular, a root is one of many: NaN.)
