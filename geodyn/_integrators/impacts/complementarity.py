@@ -16,6 +16,7 @@ from geodyn._engine.numerics.linalg import Factors, factorise
 from geodyn._foundations.typing import Array, Bool, Float, Int
 
 MOST_PIVOTS = 100
+REFINEMENTS = 4
 BLOCK_PIVOTS = 8  # The first pivots, in which all contacts at once change sides: fewer, but they may go in circles.
 
 
@@ -69,6 +70,13 @@ def complementarity(
     none_active = approaching & False
     begin = Pivoting(none_active, approaching, jnp.zeros((), int), target, no_factors)
     found = jax.lax.while_loop(unsettled, pivot, begin)
+
+    def refine(_: Int[Array, ""], j: Float[Array, " K"]) -> Float[Array, " K"]:
+        """The impulses once more, from what they miss."""
+        return j - found.factors.solve(jnp.where(found.active, still @ j + target, 0))
+
+    # Among redundant contacts the inverse of the nearly singular matrix has two correct digits only.
+    impulse = jax.lax.fori_loop(0, REFINEMENTS, refine, found.impulse)
     # One more step, for its derivatives.
-    missed = jnp.where(found.active, matrix @ found.impulse + b, 0)
-    return jnp.where(found.active, found.impulse - found.factors.solve(missed), 0), found.active
+    missed = jnp.where(found.active, matrix @ impulse + b, 0)
+    return jnp.where(found.active, impulse - found.factors.solve(missed), 0), found.active

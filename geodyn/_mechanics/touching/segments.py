@@ -37,6 +37,7 @@ PATH_NODES = 16
 MOST_TURNS = 40
 # Of the eigenvalues of a matrix [2, 2]: what is smaller, relative to the sum of both, is rounding.
 SINGULAR = 1e-12
+NOISE = 16  # Roundings in a half square and its slope.
 EDGES = np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]])
 # Where the search may begin, the middle first. It begins elsewhere only where that is nearer by more than rounding.
 MIDDLE = (0.5, 0.5)
@@ -361,13 +362,12 @@ def _is_free(at: Float[Array, "2"], slope: Float[Array, "2"]) -> Bool[Array, "2"
 def _undo(hessian: Float[Array, "2 2"], change: Float[Array, "2"], free: Bool[Array, "2"]) -> Float[Array, "2"]:
     """The change of the parameters that are free whose image under the second derivative is the given one. Where that
     is singular, as for parallel segments, it is the smallest such change."""
-    a = jnp.where(free[0], hessian[0, 0], 0)
-    c = jnp.where(free[1], hessian[1, 1], 0)
-    b = jnp.where(free[0] & free[1], (hessian[0, 1] + hessian[1, 0]) / 2, 0)
+    among = _among(hessian, free)
+    a, b, c = among[0, 0], among[0, 1], among[1, 1]
     change = jnp.where(free, change, 0)
     total = a + c
     determinant = a * c - b * b
-    regular = determinant > SINGULAR * total**2
+    regular = determinant > max(SINGULAR, _least_eigenvalue(total.dtype)) * total**2
     # A matrix of rank one is its own inverse on its image, but for the square of its trace.
     scale = jnp.where(regular, determinant, jnp.where(total > 0, total**2, 1))
     first_row = jnp.where(regular, jnp.stack([c, -b]), jnp.stack([a, b]))
@@ -376,13 +376,48 @@ def _undo(hessian: Float[Array, "2 2"], change: Float[Array, "2"], free: Bool[Ar
     return product / scale
 
 
+def _among(hessian: Float[Array, "2 2"], free: Bool[Array, "2"]) -> Float[Array, "2 2"]:
+    """The second derivative by the parameters that are free, and 0 elsewhere."""
+    return jnp.where(free[:, None] & free[None, :], (hessian + hessian.T) / 2, 0)
+
+
+def _convex(matrix: Float[Array, "2 2"]) -> Float[Array, "2 2"]:
+    """The symmetric matrix with the absolute values of its eigenvalues."""
+    total = jnp.trace(matrix)
+    determinant = matrix[0, 0] * matrix[1, 1] - matrix[0, 1] ** 2
+    # On two eigenvalues of different signs the absolute value is a linear function.
+    apart = jnp.sqrt(jnp.where(determinant < 0, total**2 - 4 * determinant, 1))
+    mixed = (total * matrix - 2 * determinant * jnp.eye(2, dtype=matrix.dtype)) / apart
+    return jnp.where(determinant < 0, mixed, jnp.where(total < 0, -matrix, matrix))
+
+
+def _descent(hessian: Float[Array, "2 2"], slope: Float[Array, "2"], free: Bool[Array, "2"]) -> Float[Array, "2"]:
+    """The step of Newton's method in the parameters that are free, downhill also where the second derivative is not
+    positive, as between great circles, which are nearest at an end. Along parallel segments it is long where there is
+    any slope, since a small angle between them says at which end they are nearest."""
+    convex = _convex(_among(hessian, free))
+    total = jnp.trace(convex)
+    matrix = convex + _least_eigenvalue(total.dtype) * total * jnp.eye(2, dtype=total.dtype)
+    a, b, c = matrix[0, 0], matrix[0, 1], matrix[1, 1]
+    determinant = a * c - b * b
+    adjugate = jnp.stack([jnp.stack([c, -b]), jnp.stack([-b, a])])
+    downhill = jnp.where(free, -slope, 0)
+    return adjugate @ downhill / jnp.where(determinant > 0, determinant, 1)
+
+
+def _least_eigenvalue(dtype: np.dtype) -> float:
+    """What is rounding of the eigenvalues of a second derivative, relative to its trace."""
+    return 64 * float(jnp.finfo(dtype).eps)
+
+
 class Search(NamedTuple):
-    """Two parameters and what is known there, the part of the step that is tried next, whether it is `done`, and the
-    number of turns."""
+    """Two parameters and what is known there, the part of the step that is tried next, whether the last one was `flat`,
+    on which nothing changes but roundings, whether the search is `done`, and the number of turns."""
 
     at: Float[Array, "2"]
     here: Expansion
     part: Scalar
+    flat: Bool[Array, ""]
     done: Bool[Array, ""]
     turns: Int[Array, ""]
 
@@ -400,25 +435,31 @@ def _search(touch: AbstractTouch) -> Float[Array, "2"]:
     def turn(state: Search) -> Search:
         value, slope, hessian = state.here
         free = _is_free(state.at, slope)
-        newton = -_undo(hessian, slope, free)
-        # Where the second derivative is not positive, the step that would be right in flat space.
-        total = jnp.trace(hessian)
-        descends = jnp.sum(newton * slope) < 0
-        size = jnp.where(total > 0, total, 2 * value)
-        plain = jnp.where(free, -slope, 0) / jnp.where(size > 0, size, 1)
-        step = jnp.where(descends, newton, plain)
-        trial = jnp.clip(state.at + state.part * step, 0, 1)
+        step = _descent(hessian, slope, free)
+        # At an end that the step leaves, the other parameter moves alone.
+        free = free & ~(((state.at <= 0) & (step < 0)) | ((state.at >= 1) & (step > 0)))
+        step = _descent(hessian, slope, free)
+        # What is a sum of squares as large as those of the segments is no more exact than these.
+        noise = NOISE * rounding * (value + jnp.abs(jnp.trace(hessian)))
+        # Where only rounding is left to gain, a step along parallel segments would be rounding as well.
+        flat = jnp.abs(jnp.sum(slope * step)) <= noise
+        step = jnp.where(flat, -_undo(hessian, slope, free), step)
+        # The step ends where the first parameter does: each of them cut by itself would leave the valley in which
+        # parallel segments are near to each other.
+        size = jnp.where(step == 0, 1, jnp.abs(step))
+        ends = jnp.where(step == 0, jnp.inf, jnp.where(step > 0, 1 - state.at, state.at) / size)
+        part = jnp.minimum(state.part, jnp.min(ends))
+        inside = jnp.clip(state.at + part * step, 0, 1)
+        trial = jnp.where(ends <= part, jnp.where(step > 0, 1, 0), inside)
         there = touch.expand(trial)
-        moved = jnp.max(jnp.abs(trial - state.at))
-        # Over so short a step the values differ by their rounding only.
-        short = moved <= rounding**0.75
-        lower = short | (there.value <= value * (1 + 100 * rounding))
-        done = short & (state.part == 1) & (state.turns > 0)
+        lower = flat | (there.value <= value + noise)
         return Search(
             at=jnp.where(lower, trial, state.at),
             here=jax.tree.map(lambda new, old: jnp.where(lower, new, old), there, state.here),
             part=jnp.where(lower, jnp.minimum(2 * state.part, 1), state.part / 2),
-            done=done,
+            flat=flat,
+            # A step that ends at an end of a segment may leave something for the next.
+            done=flat & ((part == 1) | state.flat) & (state.turns > 0),
             turns=state.turns + 1,
         )
 
@@ -428,7 +469,8 @@ def _search(touch: AbstractTouch) -> Float[Array, "2"]:
     # The first turn stays where it is and finds out what is there.
     unknown = Expansion(jnp.full((), jnp.inf, dtype), jnp.zeros(2, dtype), jnp.eye(2, dtype=dtype))
     start = _best_start(touch)
-    begin = Search(start, unknown, jnp.ones((), dtype), jnp.zeros((), bool), jnp.zeros((), int))
+    no = jnp.zeros((), bool)
+    begin = Search(start, unknown, jnp.ones((), dtype), no, no, jnp.zeros((), int))
     end = jax.lax.while_loop(proceed, turn, batched_as(touch, begin))
     return jnp.where(end.done, end.at, jnp.nan)
 
