@@ -8,7 +8,7 @@ import pytest
 from geodyn._control.families.design import optimal_design
 from geodyn._control.search.strokes import Direct
 from geodyn._geometry.groups.rigid import Translation
-from geodyn._locomotion.connections.connection import AbstractSwimmer
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric, AbstractSwimmer
 from geodyn._locomotion.swimmers.links import Purcell
 
 METHOD = Direct(harmonics=2, steps=12)
@@ -29,11 +29,29 @@ class Tuned(AbstractSwimmer):
         return h * jnp.sum(rdot**2) + (xi[0] - form) ** 2
 
 
+class TunedAfloat(AbstractInvariantMetric):
+    """The same with a metric that is no power, such as the kinetic energy of a body afloat."""
+
+    tuned: Tuned
+    group: Translation = Translation(1)
+
+    def quadratic_form(self, r, xi, rdot):
+        return self.tuned.dissipation(r, xi, rdot)
+
+
 def tuned(parameters):
     return Tuned(parameters["a"], parameters["b"])
 
 
 BEGIN = {"a": 0.3, "b": 0.1}
+
+
+@pytest.mark.long
+def test_a_body_afloat():
+    """The best parameters are those of h, and the efficiency is D²/E."""
+    found = optimal_design(lambda p: TunedAfloat(tuned(p)), BEGIN, (0.0, 0.0), displacement=0.3, method=METHOD)
+    np.testing.assert_allclose([found.parameters["a"], found.parameters["b"]], [0.7, -0.2], atol=1e-6)
+    np.testing.assert_allclose(found.efficiency, 0.3**2 / found.optimum.cost, rtol=1e-10)
 
 
 @pytest.mark.long

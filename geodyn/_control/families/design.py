@@ -21,7 +21,6 @@ from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, Float, Int, Number, PyTree, Scalar, Tree, Vector
-from geodyn._locomotion.connections.connection import AbstractSwimmer
 from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.strokes.stroke import FourierStroke, Stroke, floating
 
@@ -124,7 +123,7 @@ def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
 
 @checked
 def optimal_design(
-    swimmer: Callable[[PyTree], AbstractSwimmer],
+    swimmer: Callable[[PyTree], Costly],
     parameters: Tree,
     guess: Stroke | Vector | None = None,
     *,

@@ -45,7 +45,6 @@ from geodyn._foundations.checks import a_number
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Count, Float, Number, PyTree, Scalar, Vector
-from geodyn._locomotion.connections.connection import AbstractSwimmer
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.costs import Costly, Density, energy
@@ -368,9 +367,7 @@ def optimal_stroke(
 
 @checked
 @jit
-def efficiency(
-    swimmer: AbstractSwimmer | AbstractForceBalance, stroke: Stroke, *, drag: Number | None = None, steps: Count = 128
-) -> Scalar:
+def efficiency(swimmer: Costly, stroke: Stroke, *, drag: Number | None = None, steps: Count = 128) -> Scalar:
     """Lighthill's efficiency of a stroke, `drag D²/(E T)` with T = 1.
 
     It is the power of towing the body at its mean speed, over the mean power that it spends. D is the length of the net
@@ -416,6 +413,6 @@ def efficiency(
     a_number("drag", drag)
     moves = swimmer.group.log(holonomy(swimmer, stroke, steps=steps))[: swimmer.group.translations]
     square = jnp.sum(moves**2)
-    is_linear = isinstance(swimmer, AbstractSwimmer)
+    is_linear = not isinstance(swimmer, AbstractForceBalance)
     towing = square if is_linear else square ** (swimmer.degree(shape_at(stroke, floating(0.0))) / 2)
     return drag * towing / cost(swimmer, stroke, steps=steps)
