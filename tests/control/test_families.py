@@ -135,6 +135,28 @@ def test_a_family_in_one_component(name):
     np.testing.assert_allclose(np.diff(tangents[:, 1]) / np.diff(tangents[:, 0]), 4 * np.pi, rtol=1e-6)
 
 
+@pytest.mark.weekly
+@pytest.mark.long
+def test_a_family_along_a_found_symmetry():
+    """A torus turns about its axis, as `gd.symmetries` finds from its metric alone: along the branch the multiplier is
+    the slope of the cost, and strokes lead where they say, on finer steps too."""
+    torus = gd.Manifold(lambda x: jnp.diag(jnp.stack([(2 + jnp.cos(x[1])) ** 2, jnp.ones_like(x[0])])), 2)
+    body = gd.swimmers.TwoLegged(gd.symmetries(torus, [0.0, 0.3]).space)
+    start = FourierStroke.circle(0.2, centre=(0.8, 0.8))
+    first = float(body.group.log(gd.holonomy(body, start))[0])
+    method = Direct(harmonics=4, steps=24)
+    family = stroke_family(body, start, interval=(first, 1.3 * first), component=0, points=4, method=method)
+    assert family.end == RESULTS.enough_points and jnp.all(family.second_order > 0)
+    np.testing.assert_allclose(family.parameter[0], first, rtol=1e-10)
+    assert family.parameter[-1] / first > 1.01
+    slopes = family.multiplier[:, 0]
+    by_trapezoids = np.diff(family.parameter) * (slopes[1:] + slopes[:-1]) / 2
+    np.testing.assert_allclose(np.diff(family.cost), by_trapezoids, rtol=1e-7)
+    last = family.stroke(-1)
+    np.testing.assert_allclose(cost(body, last, steps=96), family.cost[-1], rtol=1e-6)
+    np.testing.assert_allclose(body.group.log(gd.holonomy(body, last, steps=96))[0], family.parameter[-1], rtol=1e-5)
+
+
 @pytest.mark.long
 def test_fold():
     """A maximum and a saddle of the curvature meet: for small loops of area D at tilt D/4π, by averaging over them."""
