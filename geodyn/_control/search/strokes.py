@@ -375,8 +375,8 @@ def efficiency(swimmer: Costly, stroke: Stroke, *, drag: Number | None = None, s
     `drag D^p/E`. Differentiable with respect to the numbers in the swimmer and the stroke.
 
     Args:
-        swimmer: swimmer with drag, or a body that balances forces. Bodies without drag, as in a perfect fluid, spend
-            nothing that towing could be compared with.
+        swimmer: body with a metric of shapes, or one that balances forces. Without drag its energy is that of motion,
+            and `drag` a mass to compare with.
         stroke: function t -> r[m], t from 0 to 1.
         drag: towing drag (force per speed) to compare with; by default the `towing_drag` of the swimmer, which for
             links is that of the straight body along itself, the sum of its links' drags along them.

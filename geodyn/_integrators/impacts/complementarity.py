@@ -73,7 +73,8 @@ def complementarity(
 
     def refine(_: Int[Array, ""], j: Float[Array, " K"]) -> Float[Array, " K"]:
         """The impulses once more, from what they miss."""
-        return j - found.factors.solve(jnp.where(found.active, still @ j + target, 0))
+        missed: Float[Array, " K"] = jnp.where(found.active, still @ j + target, 0)
+        return j - found.factors.solve(missed)
 
     # Among redundant contacts the inverse of the nearly singular matrix has two correct digits only.
     impulse = jax.lax.fori_loop(0, REFINEMENTS, refine, found.impulse)

@@ -261,7 +261,7 @@ def metric_of(swimmer: AbstractInvariantMetric | AbstractForceBalance) -> Abstra
     return swimmer if isinstance(swimmer, AbstractInvariantMetric) else MeanMetric(swimmer)
 
 
-def name_of(swimmer: AbstractInvariantMetric) -> str:
+def name_of(swimmer: AbstractInvariantMetric | AbstractForceBalance) -> str:
     """The name of the class of a body, for messages; of a mean metric that of the body which it is like."""
     return type(swimmer.body if isinstance(swimmer, MeanMetric) else swimmer).__name__
 
