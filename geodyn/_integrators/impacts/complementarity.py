@@ -73,11 +73,10 @@ def complementarity(
 
     def refine(_: Int[Array, ""], j: Float[Array, " K"]) -> Float[Array, " K"]:
         """The impulses once more, from what they miss."""
-        missed: Float[Array, " K"] = jnp.where(found.active, still @ j + target, 0)
-        return j - found.factors.solve(missed)
+        return j - found.factors.solve(jnp.where(found.active, still @ j + target, 0))
 
     # Among redundant contacts the inverse of the nearly singular matrix has two correct digits only.
     impulse = jax.lax.fori_loop(0, REFINEMENTS, refine, found.impulse)
     # One more step, for its derivatives.
-    missed = jnp.where(found.active, matrix @ impulse + b, 0)
+    missed: Float[Array, " K"] = jnp.where(found.active, matrix @ impulse + b, 0)
     return jnp.where(found.active, impulse - found.factors.solve(missed), 0), found.active
