@@ -58,7 +58,7 @@ def _derivatives(
         start = jnp.concatenate([fan.x, fan.velocity(angle)])
         return follow(lambda t: t, lambda _, state: length * _rate(space, state), start, STEPS)
 
-    return _taylor(arrived, order, angle)
+    return _jet(arrived, order, angle)
 
 
 _arrivals = custom_jvp(_derivatives)
@@ -81,7 +81,7 @@ def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[tuple[Array,
         by_angle = derivatives[1:]
         changes = _sum(changes, by_angle, of_angle)
     if of_length is not None:
-        by_length = _taylor(lambda change: _rate(space, near(change)), order, jnp.zeros_like(angle))
+        by_length = _jet(lambda change: _rate(space, near(change)), order, jnp.zeros_like(angle))
         changes = _sum(changes, by_length, of_length)
     if any(leaf is not None for leaf in jax.tree.leaves((of_space, of_fan), is_leaf=lambda leaf: leaf is None)):
 
@@ -99,11 +99,11 @@ def _sum(
     return tuple(value + factor * change for value, change in zip(values, more, strict=True))
 
 
-def _taylor(function: Callable[[Scalar], Array], order: int, x: Scalar) -> tuple[Array, ...]:
+def _jet(function: Callable[[Scalar], Array], order: int, x: Scalar) -> tuple[Array, ...]:
     """The value of a function of one number and its derivatives up to an order."""
     if order == 0:
         return (function(x),)
-    known, changes = jax.jvp(lambda x: _taylor(function, order - 1, x), (x,), (jnp.ones_like(x),))
+    known, changes = jax.jvp(lambda x: _jet(function, order - 1, x), (x,), (jnp.ones_like(x),))
     return (*known, changes[-1])
 
 
