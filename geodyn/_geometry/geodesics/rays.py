@@ -18,9 +18,8 @@ from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.manifold.tensors import christoffel_at
-from geodyn._geometry.manifold.ways import follow
+from geodyn._geometry.manifold.ways import STEPS, follow
 
-STEPS = 12
 # The speed on a geodesic is constant, to this relative error.
 SAME = 1e-10
 

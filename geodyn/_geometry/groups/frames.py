@@ -22,9 +22,8 @@ from geodyn._engine.numerics.linalg import solve
 from geodyn._foundations.typing import Array, Float, PyTree, Scalar
 from geodyn._geometry.manifold.manifold import AbstractManifold, within
 from geodyn._geometry.manifold.tensors import christoffel_at
-from geodyn._geometry.manifold.ways import follow
+from geodyn._geometry.manifold.ways import STEPS, follow
 
-STEPS = 12
 # A frame is the image of another by an isometry if its scalar products are the same, to this relative error.
 SAME = 1e-10
 

@@ -17,6 +17,8 @@ from geodyn._integrators.contract.tableau import gauss
 # The stages of a step are iterated so often: they are exact to rounding where the error of the step is that small.
 STAGES = 6
 TURNS = 16
+# Steps on the way of a frame or of a geodesic, whose length is known to be right by what stays constant on it.
+STEPS = 12
 
 
 def follow(

@@ -82,7 +82,7 @@ def _(swimmer: AbstractPointMasses, r: Float[Array, " m"]):
         chart = domain_of(swimmer.space).words
         raise ValueError(
             f"{where} the masses {outside.tolist()} are at no points of {type(swimmer.space).__name__}: this chart has "
-            f"{chart}. Take other shapes"
+            f"{chart}, and a leg that is too long loses its digits. Take other shapes"
         )
     k = swimmer.group.dim
     inertia = np.linalg.eigvalsh(metric_matrix(swimmer, r)[:k, :k])
