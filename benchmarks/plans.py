@@ -1,6 +1,7 @@
 """Plans to random poses beside the plan that turns, goes straight ahead and turns again, each of them by the best
 number of the best strokes. All strokes of that plan are free: the ways between their shapes are not counted. Each plan
-is made once more from its own stroke, on more steps, so that it arrives to 1e-9; the miss is that on yet finer steps.
+is made twice, by random loops and from a map of the best strokes, and the shorter one once more from its own stroke, on
+more steps, so that it arrives to 1e-9; the miss is that on yet finer steps.
 
 `python plans.py 3 fluid` takes three poses, and the bodies whose names have this word in them."""
 
@@ -43,6 +44,7 @@ BOUNDS = {
     "ellipses in a perfect fluid": ([-2.0, -2.0], [2.0, 2.0]),
     "the crawler, a snake on wheels with friction": ([0.05, -2.5], [2.5, -0.05]),
 }
+GRID = {"displacement": np.linspace(0.05, 0.25, 5), "turn": np.linspace(-0.4, 0.4, 5)}
 FINE = gd.Direct(harmonics=4, steps=64)
 FINER = 128
 """Steps in each piece of a plan, on which the miss is measured."""
@@ -76,25 +78,31 @@ def straight_ahead(body, bounds, pose: np.ndarray) -> float:
     return min(lengths)
 
 
-def found_plan(body, bounds, pose: np.ndarray) -> gd.Plan:
-    """The plan, arrived on fine steps; where the search stood if it failed."""
-    asked = gd.groups.pose(body.group, pose)
-    plan = gd.plan(body, asked, bounds=bounds, throw=False)
-    if not plan.successful:
-        return plan
-    return gd.plan(body, asked, bounds=bounds, guess=plan.stroke, method=FINE, throw=False)
+def found_plan(body, bounds, pose: np.ndarray, strokes: gd.strokes.StrokeMap | None) -> gd.Plan:
+    """A plan, where the search stood if it failed."""
+    return gd.plan(body, gd.groups.pose(body.group, pose), bounds=bounds, strokes=strokes, throw=False)
 
 
-def compared(body, bounds, pose: np.ndarray) -> list:
+def length_of(plan: gd.Plan) -> float:
+    """Its length; infinite for none."""
+    return float(jnp.sqrt(plan.cost)) if plan.successful else np.inf
+
+
+def compared(body, bounds, strokes: gd.strokes.StrokeMap, pose: np.ndarray) -> list:
     """A row of the table."""
-    seconds, plan = elapsed(lambda: found_plan(body, bounds, pose))
+    seconds, of_loops = elapsed(lambda: found_plan(body, bounds, pose, None))
+    seconds_of_map, of_map = elapsed(lambda: found_plan(body, bounds, pose, strokes))
+    plan = min(of_loops, of_map, key=length_of)
+    if plan.successful:
+        asked = gd.groups.pose(body.group, pose)
+        plan = gd.plan(body, asked, bounds=bounds, guess=plan.stroke, method=FINE, throw=False)
     steps = FINER * plan.stroke.coefficients.shape[0]
     reached = gd.groups.place_and_turn(body.group, gd.holonomy(body, plan.stroke, steps=steps))
     miss = float(jnp.max(jnp.abs(reached - pose)))
-    ours = float(jnp.sqrt(plan.cost))
+    lengths = length_of(of_loops), length_of(of_map)
     other = straight_ahead(body, bounds, pose)
     where = " ".join(f"{x:.2f}" for x in pose)
-    return [where, bool(plan.successful), f"{miss:.0e}", seconds, ours, other, other / ours]
+    return [where, f"{miss:.0e}", seconds, lengths[0], seconds_of_map, lengths[1], other, other / length_of(plan)]
 
 
 def random_poses(count: int) -> np.ndarray:
@@ -105,11 +113,12 @@ def random_poses(count: int) -> np.ndarray:
 
 def main(count: int = 10, word: str = ""):
     print(machine())
-    head = ["pose", "found", "miss", "seconds", "length", "straight ahead", "ratio"]
+    head = ["pose", "miss", "s", "by loops", "s", "from a map", "straight ahead", "ratio"]
     for name, body in BODIES.items():
         if word in name:
-            rows = [compared(body, BOUNDS[name], pose) for pose in random_poses(count)]
-            table(f"Plans of {name}", head, rows)
+            seconds, strokes = elapsed(lambda b=body, n=name: gd.stroke_map(b, **GRID, bounds=BOUNDS[n], starts=16))
+            rows = [compared(body, BOUNDS[name], strokes, pose) for pose in random_poses(count)]
+            table(f"Plans of {name}; its map {seconds:.0f} s, with {strokes.gaps} gaps", head, rows)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn._control.plans.loops import best_loops
+from geodyn._control.plans.loops import best_loops, loops_of
 from geodyn._control.plans.route import Route, best_routes
 
 PURCELL = gd.swimmers.Purcell()
@@ -81,10 +81,12 @@ def test_loops_without_a_connection():
     """Backwards this body returns, as the one with a connection does, round the areas of its loops."""
     box = (jnp.full(2, -1.0), jnp.full(2, 1.0))
     loops = best_loops(Thinning(1.5), jnp.zeros(2), box, box, 0)
-    count = loops.cosine.shape[0]
+    count = len(loops.outlines)
     moves = loops.displacements[:, 0, 1]
-    turned = loops.cosine[:, 0] * loops.sine[:, 1] - loops.sine[:, 0] * loops.cosine[:, 1]
-    areas = jnp.pi * (turned[:, 0] + 2 * turned[:, 1])
+    # The area of a curve x + iy = Σ c_k exp(ikφ) is π Σ k |c_k|².
+    waves = np.fft.fft(loops.outlines[:, :, 0] + 1j * loops.outlines[:, :, 1], axis=1) / loops.outlines.shape[1]
+    wavenumbers = np.fft.fftfreq(loops.outlines.shape[1], 1 / loops.outlines.shape[1])
+    areas = np.pi * np.abs(waves) ** 2 @ wavenumbers
     np.testing.assert_allclose(moves[:count], -areas, rtol=0, atol=1e-6)
     np.testing.assert_allclose(moves[count:], areas, rtol=0, atol=1e-6)
 
@@ -272,9 +274,9 @@ def test_loops_are_what_they_say():
     """Displacements and shapes are those of the loops, forwards and backwards; routes are their products."""
     box = (jnp.full(2, -2.0), jnp.full(2, 2.0))
     loops = best_loops(PURCELL, jnp.zeros(2), box, box, 0)
-    count = loops.cosine.shape[0]
+    count = len(loops.outlines)
     for i in (0, count + 1):
-        kept = jnp.asarray(loops.shape(i, np.arange(65) / 64))
+        kept = jnp.asarray(np.concatenate([loops.outline(i), loops.home[None]]))
         stroke = gd.FourierStroke.fit(
             lambda t, r=kept: jnp.stack([jnp.interp(t, jnp.arange(65) / 64, x) for x in r.T]), 4
         )
@@ -294,6 +296,93 @@ def test_loops_are_what_they_say():
         disc(product_before @ g, None) for product_before, loop in _before(loops, around) for g in loops.poses[loop]
     ]
     assert min(clear) >= 0
+
+
+class TwoPlanimeters(gd.AbstractConnection):
+    """The areas in two planes lead along x and along y: the best loop for (a, b) has the cost 4π(|a| + |b|)."""
+
+    group: gd.groups.Translation = gd.groups.Translation(2)
+
+    def form(self, r):
+        area = jnp.stack([-r[1], r[0], -r[3], r[2]]) / 2
+        return area[None] * jnp.array([[1, 1, 0, 0], [0, 0, 1, 1]])
+
+
+TWO = gd.bundles.KaluzaKlein(TwoPlanimeters())
+COARSE = gd.Direct(harmonics=2, steps=8)
+
+
+@pytest.fixture(scope="module")
+def two_areas():
+    region = (-jnp.ones(4), jnp.ones(4))
+    demands = {"displacement": [0.5, 1.0], "turn": [0.1, 0.2], "components": (0, 1)}
+    return gd.stroke_map(TWO, **demands, method=gd.Direct(harmonics=1, steps=4), region=region, starts=4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("base", [None, [0.1, 0.0, 0.0, -0.1]], ids=["anywhere", "based"])
+def test_a_plan_of_the_strokes_of_a_map(two_areas, sign, base):
+    """The circles in both planes at once, forwards and backwards; the route has ways to the strokes and back."""
+    way = sign * jnp.array([0.75, 0.15])
+    plan = gd.plan(TWO, TWO.group.exp(way), base=base, strokes=two_areas, loops=1, method=COARSE)
+    assert plan.successful
+    np.testing.assert_allclose(plan.cost, 4 * np.pi * 0.9, rtol=1e-5)
+    np.testing.assert_allclose(plan.multiplier, sign * 4 * np.pi * np.ones(2), rtol=1e-4)
+    assert plan.route_cost < (7.0 if base is None else 5.0) * plan.cost
+    if base is not None:
+        np.testing.assert_allclose(plan.stroke(0.0), base, rtol=0, atol=1e-12)
+
+
+@pytest.mark.long
+def test_strokes_of_a_map_are_loops(two_areas):
+    """Each leads where it is said to, and back from there; two of the same go to the stroke and back once."""
+    strokes = jax.vmap(two_areas.task.unknowns)(jnp.asarray(two_areas.best.coefficients.reshape(4, -1)))
+    home = jnp.array([0.1, 0.2, -0.1, 0.0])
+    everywhere = np.full(4, -np.inf), np.full(4, np.inf)
+    loops = loops_of(TWO, home, strokes, everywhere)
+    moves = loops.displacements[:, :2, 2]
+    wanted = np.array([[0.5, 0.1], [0.5, 0.2], [1.0, 0.1], [1.0, 0.2]])
+    np.testing.assert_allclose(moves, np.concatenate([wanted, -wanted]), rtol=0, atol=1e-8)
+    for i in (1, 6):
+        outline = np.concatenate([loops.outline(i), home[None]])
+        # The area of the polygon, in which a circle of 64 points lacks a part of 1.6e-3.
+        areas = np.sum(outline[:-1, ::2] * outline[1:, 1::2] - outline[1:, ::2] * outline[:-1, 1::2], axis=0) / 2
+        np.testing.assert_allclose(areas, -moves[i], rtol=2e-3)
+        twice = loops.along((i, i))
+        assert len(twice) == 4 * 64
+        np.testing.assert_array_equal(twice[:64], loops.outline(i)[:64])
+        np.testing.assert_array_equal(twice[64:128], twice[128:192])
+        np.testing.assert_array_equal(twice[192:], loops.outline(i)[128:])
+    small = loops.outline(0)
+    within = loops_of(TWO, home, strokes, (small.min(axis=0) - 0.01, small.max(axis=0) + 0.01))
+    assert 1 <= len(within.outlines) < 4
+
+
+@pytest.mark.long
+def test_strokes_of_another_body_are_refused(two_areas):
+    with pytest.raises(ValueError, match="strokes is a map of a body with 4 shapes in Translation; got Purcell"):
+        gd.plan(PURCELL, POSE, base=STRAIGHT, strokes=two_areas)
+    none = eqx.tree_at(lambda found: (found.best.result, found.other.result), two_areas, (np.ones((2, 2), int),) * 2)
+    with pytest.raises(ValueError, match="strokes is a map without any stroke"):
+        gd.plan(TWO, TWO.group.exp(jnp.ones(2)), strokes=none)
+    guess = gd.strokes.SequenceStroke(jnp.zeros((1, 4)), jnp.zeros((1, 4, 3)))
+    with pytest.raises(ValueError, match="not both"):
+        gd.plan(TWO, TWO.group.exp(jnp.ones(2)), strokes=two_areas, guess=guess)
+
+
+@pytest.mark.weekly
+@pytest.mark.long
+def test_a_map_makes_plans_shorter():
+    """For one pose a plan of the best strokes beside one of the best random loops."""
+    demands = {"displacement": np.linspace(0.05, 0.25, 5), "turn": np.linspace(0.0, 0.4, 5)}
+    found = gd.stroke_map(PURCELL, **demands, starts=16)
+    pose = gd.groups.pose(SE2, [0.14, -0.23, -0.92])
+    bounds = ([-2.0, -2.0], [2.0, 2.0])
+    of_strokes = gd.plan(PURCELL, pose, bounds=bounds, strokes=found)
+    of_loops = gd.plan(PURCELL, pose, bounds=bounds)
+    assert of_strokes.successful
+    assert of_strokes.cost < of_loops.cost
 
 
 def test_obstacles_stand_in_space():

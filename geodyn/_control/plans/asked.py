@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, cast
 import jax
 import numpy as np
 
+from geodyn._control.plans.loops import meeting_shape
 from geodyn._control.plans.route import Obstacles
 from geodyn._control.search.checks import (
     check_count,
@@ -16,9 +17,9 @@ from geodyn._control.search.checks import (
     known,
     shape_ends,
 )
-from geodyn._engine.jit import as_pytree
+from geodyn._engine.jit import as_pytree, jit
 from geodyn._foundations.checks import check_arguments
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, Float, PyTree
 from geodyn._geometry.groups.lie_group import AbstractLieGroup, element
 from geodyn._locomotion.motion.costs import Costly, Density
 from geodyn._locomotion.strokes.stroke import floating
@@ -26,7 +27,8 @@ from geodyn._locomotion.strokes.stroke import floating
 
 class Asked(NamedTuple):
     """What `plan` is asked for, after the checks of its arguments: the way to go as an element of the group; the first
-    and the last shape, both None if the plan shall only close; and the shape through which loops are tried."""
+    and the last shape, both None if the plan shall only close; and the shape through which the
+    loops of its route lead."""
 
     swimmer: Costly
     way: Float[Array, "d d"]
@@ -50,8 +52,10 @@ def asked_for(
     rates: Any,
     obstacles: Obstacles | None,
     density: Density,
+    strokes: PyTree | None,
 ) -> Asked:
-    """What is asked for; ValueError for arguments by which no plan can be found."""
+    """What is asked for; ValueError for arguments by which no plan can be found. `strokes`, stacked in one pytree, are
+    those of which the route shall be."""
     group = swimmer.group
     pose = _checked_pose("pose", group, pose)
     way = pose
@@ -68,7 +72,10 @@ def asked_for(
         raise ValueError("plan: pose is where the body is already; ask for another one.")
     check_frame(swimmer, bounds, base, ends)
     first, last = shape_ends(base, ends)
-    home = _home(swimmer, bounds) if first is None else first if last is None else last
+    if first is None:
+        home = _home(swimmer, bounds) if strokes is None else jit(meeting_shape)(strokes)
+    else:
+        home = first if last is None else last
     m = home.size
     check_count(swimmer, m, closed=last is None)
     check_density(swimmer, density, m)

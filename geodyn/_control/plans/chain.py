@@ -1,15 +1,15 @@
-"""PURPOSE: the first strokes of a plan: routes of loops as one curve, at constant power."""
+"""PURPOSE: the first strokes of a plan: routes of loops, or of strokes of a map, as one curve at constant power."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._control.plans.asked import Asked
-from geodyn._control.plans.loops import Loops, best_loops
+from geodyn._control.plans.loops import SAMPLES, Loops, best_loops, loops_of
 from geodyn._control.plans.route import Route, best_routes
 from geodyn._control.search.checks import known
 from geodyn._engine.jit import jit
-from geodyn._foundations.typing import Array, Count, Float, Scalar
+from geodyn._foundations.typing import Array, Count, Float, PyTree, Scalar
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance, metric_of
 from geodyn._locomotion.motion import costs
 from geodyn._locomotion.motion.costs import Costly
@@ -29,9 +29,6 @@ TRIED = 3
 TIMES = 2
 """How many times so many routes are tried, if no plan comes of those before."""
 
-SAMPLES = 64
-"""Shapes along each loop, and of the whole curve in each of its pieces."""
-
 
 def check_routes(swimmer: Costly) -> None:
     """Raise ValueError for a body of which no loop leads to a certain place."""
@@ -42,14 +39,20 @@ def check_routes(swimmer: Costly) -> None:
         )
 
 
-def first_strokes(asked: Asked, most: int, seed: int, terms: int) -> list[list[SequenceStroke]]:
-    """The best routes as strokes: those to try at first, and those to try if no plan comes of these."""
+def first_strokes(asked: Asked, strokes: PyTree | None, most: int, seed: int, terms: int) -> list[list[SequenceStroke]]:
+    """The best routes as strokes: those to try at first, and those to try if no plan comes of these.
+
+    Routes are of the given strokes, stacked in one pytree, or of random loops.
+    """
     if not known((asked.swimmer, asked.way, asked.obstacles, asked.home)):
         raise ValueError(
             "plan: inside jit, vmap and grad no route can be sought; pass guess=, the stroke of a plan that was made"
             " outside."
         )
-    loops = best_loops(asked.swimmer, asked.home, _reach(asked), asked.bounds, seed)
+    if strokes is None:
+        loops = best_loops(asked.swimmer, asked.home, _reach(asked), asked.bounds, seed)
+    else:
+        loops = loops_of(asked.swimmer, asked.home, strokes, asked.bounds)
     group = asked.swimmer.group
     begin = Route((), 0.0, 0.0, np.asarray(group.identity()))
     if asked.end is not None:
@@ -97,9 +100,9 @@ def _straight(asked: Asked) -> OpenStroke:
 
 def _stroke_of(asked: Asked, loops: Loops, route: Route, pieces: int, terms: int) -> SequenceStroke:
     """A route as one curve, at constant power, as a series in each of its pieces."""
-    t = np.arange(SAMPLES) / SAMPLES
-    parts = [loops.shape(loop, t) for loop in route.loops]
+    parts = [loops.along(route.loops)]
     if asked.end is not None:
+        t = np.arange(SAMPLES) / SAMPLES
         way = np.asarray(asked.base) + t[:, None] * np.asarray(asked.end - asked.base)
         parts = [way, *parts]
     shapes = np.concatenate([*parts, np.asarray(asked.home)[None]])

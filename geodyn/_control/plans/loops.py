@@ -1,4 +1,11 @@
-"""PURPOSE: many loops through one shape, with the displacement and the length of each: what a route is made of."""
+"""PURPOSE: many loops through one shape, with the displacement and the length of each: what a route is made of.
+
+They are random ones, of which the best are kept, or the strokes of a map, each with the way to it and back.
+
+Letters of the shapes: L loops, W ways round them, S steps and Q quadrature nodes along each, T points of its outline.
+"""
+
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -7,14 +14,14 @@ import numpy as np
 
 from geodyn._engine.jit import jit
 from geodyn._engine.native import native_rows
-from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, Scalar
+from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, PyTree, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.connection import AbstractConnection
 from geodyn._locomotion.connections.force_balance import metric_of, name_of
 from geodyn._locomotion.motion import costs
 from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.motion.holonomy import gauss_times, magnus
-from geodyn._locomotion.strokes.stroke import FourierStroke, shape_and_rate
+from geodyn._locomotion.strokes.stroke import FourierStroke, OpenStroke, Stroke, shape_and_rate
 
 LOOPS = 2048
 """How many loops are tried."""
@@ -24,6 +31,9 @@ FEW_LOOPS = 256
 
 STEPS = 16
 """Steps along each of them."""
+
+SAMPLES = 64
+"""Shapes of the outline of each of them."""
 
 DIRECTIONS = 32
 """Along how many random directions of the displacement, besides the axes, the best loops are kept."""
@@ -38,13 +48,15 @@ GENERATIONS = 12
 class Loops(eqx.Module):
     """L loops through one shape `home`, and as many ways round them, W = 2 L: the way i + L is the loop i backwards.
 
-    `poses` are those at the ends of the steps of each loop, from the identity, with the `shapes` there; `lengths` are
-    their costs in units of a length, and `unit` is the largest displacement per length along each coordinate.
+    `outlines` are shapes along each loop, from `home` on, at even times; the first `aside` of them and the last lie on
+    the way to a stroke and back. `poses` are those at the ends of the steps of each loop, from the identity, with the
+    `shapes` there; `lengths` are their costs in units of a length, and `unit` is the largest displacement per length
+    along each coordinate.
     """
 
     home: Float[Array, " m"]
-    cosine: Float[Array, "L m 2"]
-    sine: Float[Array, "L m 2"]
+    outlines: Float[Array, "L T m"]
+    aside: int = eqx.field(static=True)
     poses: Float[Array, "W S d d"]
     shapes: Float[Array, "W S m"]
     lengths: Float[Array, " W"]
@@ -55,14 +67,33 @@ class Loops(eqx.Module):
         """The holonomy of each loop."""
         return self.poses[:, -1]
 
-    def shape(self, loop: int, t: np.ndarray) -> np.ndarray:
-        """The shapes [T, m] of one of the loops at times t [T] from 0 to 1."""
-        count = self.cosine.shape[0]
-        backwards = loop >= count
-        angles = 2 * np.pi * np.outer(np.arange(1, 3), 1 - t if backwards else t)
-        cosine = np.asarray(self.cosine[loop % count])
-        sine = np.asarray(self.sine[loop % count])
-        return np.asarray(self.home) + (cosine @ (np.cos(angles) - 1) + sine @ np.sin(angles)).T
+    def outline(self, loop: int) -> Float[np.ndarray, "T m"]:
+        """The shapes along one of the ways, from `home` on."""
+        count = len(self.outlines)
+        outline = np.asarray(self.outlines[loop % count])
+        return outline if loop < count else np.concatenate([outline[:1], outline[:0:-1]])
+
+    def along(self, loops: tuple[int, ...]) -> Float[np.ndarray, "_ m"]:
+        """The shapes along these ways, one after the other; between two times round the same stroke none goes home."""
+        parts = []
+        for place, loop in enumerate(loops):
+            part = self.outline(loop)
+            last = len(part)
+            if place + 1 < len(loops) and loops[place + 1] == loop:
+                last -= self.aside
+            first = self.aside if place > 0 and loops[place - 1] == loop else 0
+            parts.append(part[first:last])
+        return np.concatenate(parts)
+
+
+class Curves(NamedTuple):
+    """Loops in the space of shapes: shapes and rates at the quadrature nodes, shapes at the ends of the steps, and
+    along the outlines."""
+
+    shapes: Float[Array, "L Q m"]
+    rates: Float[Array, "L Q m"]
+    ends: Float[Array, "L S m"]
+    outlines: Float[Array, "L T m"]
 
 
 def best_loops(
@@ -94,8 +125,8 @@ def best_loops(
     both = np.concatenate([kept, kept + count])
     return Loops(
         home,
-        tried.cosine[kept],
-        tried.sine[kept],
+        tried.outlines[kept],
+        tried.aside,
         tried.poses[both],
         tried.shapes[both],
         tried.lengths[both],
@@ -154,67 +185,126 @@ def _vary(count: int, waves: np.ndarray, random: np.random.Generator) -> np.ndar
     return waves + amount * size * random.normal(size=waves.shape)
 
 
-def _measure(
+def loops_of(
     swimmer: Costly,
     home: Float[Array, " m"],
-    cosine: Float[Array, "L m 2"],
-    sine: Float[Array, "L m 2"],
+    strokes: PyTree,
+    bounds: tuple[Float[ArrayLike, " m"], Float[ArrayLike, " m"]],
 ) -> Loops:
-    """The loops of these coefficients, all of them."""
-    poses, shapes, lengths = _along(swimmer, home, cosine, sine)
-    if isinstance(swimmer, AbstractConnection):
-        back_poses, back_shapes = _reverse(swimmer.group, poses, shapes, home)
-    else:  # Such a body need not go back the way that it came, as a snake on its scales does not.
-        back_poses, back_shapes, _ = _along(swimmer, home, cosine, -sine)
+    """The closed strokes, stacked in one pytree, each of them with the straight way to it from `home` and back."""
+    found = jit(_measure_strokes)(swimmer, home, strokes)
+    _, unit, possible = _gains(swimmer, found, bounds)
+    both = np.flatnonzero(possible)
+    kept = np.unique(both % len(found.outlines))
+    both = np.concatenate([kept, kept + len(found.outlines)])
     return Loops(
         home,
-        cosine,
-        sine,
+        found.outlines[kept],
+        found.aside,
+        found.poses[both],
+        found.shapes[both],
+        found.lengths[both],
+        jnp.asarray(unit),
+    )
+
+
+def meeting_shape(strokes: PyTree) -> Float[Array, " m"]:
+    """The shape on one of the closed strokes, stacked in one pytree, from which it is least far to all the others."""
+    outlines = jax.vmap(lambda stroke: jax.vmap(stroke)(jnp.arange(SAMPLES) / SAMPLES))(strokes)
+    middle = outlines[len(outlines) // 2]
+
+    def far(shape: Float[Array, " m"]) -> Scalar:
+        distances = jnp.sum((outlines - shape[None, None]) ** 2, axis=2)
+        return jnp.sum(jnp.sqrt(jnp.min(distances, axis=1)))
+
+    return middle[jnp.argmin(jax.vmap(far)(middle))]
+
+
+def _measure(
+    swimmer: Costly, home: Float[Array, " m"], cosine: Float[Array, "L m 2"], sine: Float[Array, "L m 2"]
+) -> Loops:
+    """The loops of these coefficients, all of them."""
+
+    def curve(cosine: Float[Array, "m 2"], sine: Float[Array, "m 2"]) -> Curves:
+        return _sampled(FourierStroke(home - jnp.sum(cosine, axis=1), cosine, sine))
+
+    return _measured(swimmer, home, jax.vmap(curve)(cosine, sine), 0)
+
+
+def _measure_strokes(swimmer: Costly, home: Float[Array, " m"], strokes: PyTree) -> Loops:
+    """The strokes of a stack as loops through `home`."""
+
+    def curve(stroke: Stroke) -> Curves:
+        times = jnp.arange(SAMPLES) / SAMPLES
+        distances = jnp.sum((jax.vmap(stroke)(times) - home[None]) ** 2, axis=1)
+        begin = times[jnp.argmin(distances)]
+        there = stroke(begin)
+        straight = jnp.zeros((home.size, 1), home.dtype)
+        parts = [
+            _sampled(OpenStroke(home, there, straight)),
+            _sampled(lambda t: stroke(begin + t)),
+            _sampled(OpenStroke(there, home, straight)),
+        ]
+        whole = jax.tree.map(lambda *parts: jnp.concatenate(parts), *parts)
+        # In the time 1 all three of them.
+        return whole._replace(rates=3 * whole.rates)
+
+    return _measured(swimmer, home, jax.vmap(curve)(strokes), SAMPLES)
+
+
+def _sampled(stroke: Stroke) -> Curves:
+    """One curve, without the axis of the loops."""
+    shapes, rates = jax.vmap(lambda t: shape_and_rate(stroke, t))(gauss_times(STEPS))
+    ends = jax.vmap(stroke)(jnp.arange(1, STEPS + 1) / STEPS)
+    outline = jax.vmap(stroke)(jnp.arange(SAMPLES) / SAMPLES)
+    return Curves(shapes, rates, ends, outline)
+
+
+def _measured(swimmer: Costly, home: Float[Array, " m"], curves: Curves, aside: int) -> Loops:
+    """Loops both ways round."""
+    poses, lengths = _along(swimmer, curves.shapes, curves.rates)
+    back_ends = jax.vmap(lambda ends: jnp.concatenate([ends[-2::-1], home[None]]))(curves.ends)
+    if isinstance(swimmer, AbstractConnection):
+        back_poses = _reverse(swimmer.group, poses)
+    else:  # Such a body need not go back the way that it came, as a snake on its scales does not.
+        back_poses, _ = _along(swimmer, curves.shapes[:, ::-1], -curves.rates[:, ::-1])
+    return Loops(
+        home,
+        curves.outlines,
+        aside,
         jnp.concatenate([poses, back_poses]),
-        jnp.concatenate([shapes, back_shapes]),
+        jnp.concatenate([curves.ends, back_ends]),
         jnp.tile(lengths, 2),
         jnp.zeros(swimmer.group.dim),
     )
 
 
 def _along(
-    swimmer: Costly, home: Float[Array, " m"], cosine: Float[Array, "L m 2"], sine: Float[Array, "L m 2"]
-) -> tuple[Float[Array, "L S d d"], Float[Array, "L S m"], Float[Array, " L"]]:
-    """The poses and the shapes at the ends of the steps of each loop, and the lengths of the loops."""
-    times = gauss_times(STEPS)
-    ends = jnp.arange(1, STEPS + 1) / STEPS
+    swimmer: Costly, shapes: Float[Array, "L Q m"], rates: Float[Array, "L Q m"]
+) -> tuple[Float[Array, "L S d d"], Float[Array, " L"]]:
+    """The poses at the ends of the steps of each loop, and the lengths of the loops."""
     # A body without a connection has no length of its own, but one that is like it.
     metric = metric_of(swimmer)
 
     def measures(r: Float[Array, " m"], rdot: Float[Array, " m"]) -> tuple[Float[Array, " k"], Scalar]:
         return swimmer.velocity(r, rdot), costs.energy(metric, r, rdot)
 
-    def of_loop(cosine: Float[Array, "m 2"], sine: Float[Array, "m 2"]):
-        stroke = FourierStroke(home - jnp.sum(cosine, axis=1), cosine, sine)
-        shapes, rates = jax.vmap(lambda t: shape_and_rate(stroke, t))(times)
-        return shapes, rates, jax.vmap(stroke)(ends)
-
-    shapes, rates, at_ends = jax.vmap(of_loop)(cosine, sine)
-    flat = (x.reshape(-1, home.size) for x in (shapes, rates))
-    velocities, powers = native_rows(measures, *flat)
-    loops = cosine.shape[0]
-    poses = jax.vmap(lambda xi: magnus(swimmer.group, xi))(velocities.reshape(loops, times.size, -1))
+    loops, nodes, m = shapes.shape
+    velocities, powers = native_rows(measures, shapes.reshape(-1, m), rates.reshape(-1, m))
+    poses = jax.vmap(lambda xi: magnus(swimmer.group, xi))(velocities.reshape(loops, nodes, -1))
     lengths = jnp.mean(jnp.sqrt(jnp.abs(powers)).reshape(loops, -1), axis=1)
-    return poses, at_ends, lengths
+    return poses, lengths
 
 
-def _reverse(
-    group: AbstractLieGroup, poses: Float[Array, "L S d d"], shapes: Float[Array, "L S m"], home: Float[Array, " m"]
-) -> tuple[Float[Array, "L S d d"], Float[Array, "L S m"]]:
-    """Poses and shapes of the loops run through backwards: they begin where the others end."""
+def _reverse(group: AbstractLieGroup, poses: Float[Array, "L S d d"]) -> Float[Array, "L S d d"]:
+    """Poses of the loops run through backwards: they begin where the others end."""
 
-    def of_loop(poses: Float[Array, "S d d"], shapes: Float[Array, "S m"]):
+    def of_loop(poses: Float[Array, "S d d"]) -> Float[Array, "S d d"]:
         back = group.inverse(poses[-1])
-        earlier = jnp.concatenate([group.identity().astype(poses.dtype)[None], poses[:-1]])[::-1]
-        before = jnp.concatenate([home[None], shapes[:-1]])[::-1]
-        return jax.vmap(lambda g: group.compose(back, g))(earlier), before
+        earlier = jnp.concatenate([poses[-2::-1], group.identity().astype(poses.dtype)[None]])
+        return jax.vmap(lambda g: group.compose(back, g))(earlier)
 
-    return jax.vmap(of_loop)(poses, shapes)
+    return jax.vmap(of_loop)(poses)
 
 
 def _logs(group: AbstractLieGroup, elements: Float[Array, "W d d"]) -> Float[Array, "W k"]:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._control.families.maps import StrokeMap
 from geodyn._control.methods.method import Direct
 from geodyn._control.plans.asked import Asked, asked_for
 from geodyn._control.plans.chain import check_routes, first_strokes
@@ -21,11 +22,13 @@ from geodyn._engine.jit import jit, static_count, traced_numbers
 from geodyn._engine.numerics.failure import nan_unless, no_derivative_where
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS, AbstractOutcome
-from geodyn._foundations.typing import Array, Bool, Count, File, Float, Index, Int, Numbers, Scalar, Vector
+from geodyn._foundations.typing import Array, Bool, Count, File, Float, Index, Int, Numbers, PyTree, Scalar, Vector
 from geodyn._geometry.groups.lie_group import ELEMENT
+from geodyn._locomotion.connections.force_balance import name_of
 from geodyn._locomotion.motion.costs import Costly, Density, energy
 from geodyn._locomotion.motion.holonomy import cost, path
 from geodyn._locomotion.strokes.pieces import SequenceStroke
+from geodyn._locomotion.strokes.stroke import FourierStroke
 
 ARRIVED = 1e-6
 """How far the end of a plan may be from the pose on finer steps, in parts of the displacement."""
@@ -164,6 +167,7 @@ def plan(
     obstacles: Callable | None = None,
     density: Density = energy,
     loops: Count = 12,
+    strokes: StrokeMap | None = None,
     guess: SequenceStroke | None = None,
     method: Direct = Direct(harmonics=4, steps=24),  # noqa: B008
     seed: Index = 0,
@@ -174,7 +178,9 @@ def plan(
 
     First a route is sought: of many loops through one shape those are kept that lead farthest for their length, in
     every direction, and a best-first search puts them one after the other, so that the body keeps clear of the
-    obstacles and arrives near the pose. Then the loops, and the ways between them, become one curve in the space of
+    obstacles and arrives near the pose. Where a map of strokes is known, as `gd.stroke_map` makes it, pass it as
+    `strokes`: they are better than random loops, and so are the plans, as far as the map has turns and steps of the
+    size that is needed. Then the loops, and the ways between them, become one curve in the space of
     shapes, a `gd.strokes.SequenceStroke`, all of whose coefficients are moved together by Newton's method with exact
     derivatives, until the curve arrives at the pose and no other near it costs less. Three routes are tried,
     and three more if no plan comes of these.
@@ -201,6 +207,7 @@ def plan(
             is thinner than the way of a step may be jumped over, and is looked for in the end on finer steps.
         density: function (swimmer, r, r') -> cost per time, as for `gd.optimal_stroke`; default `gd.costs.energy`.
         loops: largest number of loops of the route.
+        strokes: a map of strokes, of which the route shall be, forwards and backwards, in place of random loops.
         guess: a stroke to begin with in place of a route, the `stroke` of another plan.
         method: `gd.Direct`: each piece of the plan, about half a loop, has twice as many Legendre terms as `harmonics`,
             and `steps` steps of the quadrature.
@@ -232,10 +239,14 @@ def plan(
     swimmer = traced_numbers(swimmer)
     if guess is None:
         check_routes(swimmer)
+    elif strokes is not None:
+        raise ValueError("plan: give strokes=, of which a route is made, or guess=, the whole route, not both.")
     with told_by("plan"):
-        asked = asked_for(swimmer, pose, start, base, ends, bounds, rates, obstacles, density)
+        known_strokes = None if strokes is None else _strokes_of(strokes, swimmer)
+        asked = asked_for(swimmer, pose, start, base, ends, bounds, rates, obstacles, density, known_strokes)
     if guess is None:
-        batches = first_strokes(asked, static_count("loops", loops), int(seed), 2 * int(method.harmonics))
+        most = static_count("loops", loops)
+        batches = first_strokes(asked, known_strokes, most, int(seed), 2 * int(method.harmonics))
     else:
         batches = [[_checked_guess(asked, guess)]]
     plans: list[Plan] = []
@@ -255,6 +266,24 @@ def plan(
     if throw:
         raise _failure(place, numbers[nearest])
     return plans[nearest]
+
+
+def _strokes_of(strokes: StrokeMap, swimmer: Costly) -> PyTree:
+    """All strokes of a map, stacked in one pytree; ValueError if there are none, or if they are not of this body."""
+    sheets = (strokes.best, strokes.other)
+    flats = np.concatenate([np.asarray(sheet.coefficients)[sheet.found] for sheet in sheets])
+    if not len(flats):
+        raise ValueError("plan: strokes is a map without any stroke: `strokes.result` says why none was found.")
+    found = jax.vmap(strokes.task.unknowns)(jnp.asarray(flats))
+    group = strokes.swimmer.group
+    shapes = np.shape(found.mean if isinstance(found, FourierStroke) else found.base)[1]
+    alike = type(swimmer.group) is type(group) and swimmer.group.dim == group.dim
+    if swimmer.shape_count not in (None, shapes) or not alike:
+        raise ValueError(
+            f"plan: strokes is a map of a body with {shapes} shapes in {type(group).__name__}; got"
+            f" {name_of(swimmer)}, with {swimmer.shape_count} in {type(swimmer.group).__name__}: make a map of it."
+        )
+    return found
 
 
 def _refined(asked: Asked, firsts: list[SequenceStroke], method: Direct, progress: Progress, throw: bool) -> list[Plan]:
