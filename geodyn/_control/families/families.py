@@ -16,7 +16,15 @@ from geodyn._control.methods.method import Direct
 from geodyn._control.problem.minimise import Progress
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem
-from geodyn._control.search.checks import check_pace, checked_limits, known, numbers, told_by, without_free
+from geodyn._control.search.checks import (
+    check_pace,
+    check_smooth,
+    checked_limits,
+    known,
+    numbers,
+    told_by,
+    without_free,
+)
 from geodyn._control.search.strokes import optimal_stroke
 from geodyn._engine.jit import as_pytree, jit, static_count
 from geodyn._foundations.gate import checked
@@ -269,6 +277,7 @@ def stroke_family(
     Source:
         Allgower & Georg, *Introduction to Numerical Continuation Methods* (SIAM 2003).
     """
+    check_smooth("stroke_family", method)
     body, target, free, edges = _check_arguments(swimmer, interval, displacement, component, points, step, drag)
     start, stop = floating(edges)
     count = body(start).shape_count

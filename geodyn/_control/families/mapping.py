@@ -20,6 +20,7 @@ from geodyn._control.search.checks import (
     check_kinds,
     check_moves,
     check_pace,
+    check_smooth,
     checked_limits,
     numbers,
     told_by,
@@ -389,6 +390,7 @@ def stroke_map(
     swimmer = traced_numbers(swimmer)
     with told_by("stroke_map"):
         check_kinds(swimmer, method, energy)
+    check_smooth("stroke_map", method)
     axes = _axis("displacement", displacement), _axis("turn", turn)
     demands = _demands(swimmer, components)
     if demands.components is None and axes[0][0] <= 0:

@@ -15,7 +15,7 @@ from geodyn._control.problem.minimise import Minimum, Progress
 from geodyn._control.problem.optimum import Evidence, read_optimum, when_asked_for, write_optimum
 from geodyn._control.problem.problem import Between, StrokeProblem, outcome, without_derivatives, wong_residual
 from geodyn._control.problem.variation import second_variation
-from geodyn._control.search.checks import known, told_by
+from geodyn._control.search.checks import check_smooth, known, told_by
 from geodyn._control.search.failure import StrokeError
 from geodyn._control.search.implicit import solve_implicitly
 from geodyn._engine.jit import jit, static_count, traced_numbers
@@ -237,6 +237,7 @@ def plan(
         277, for the problem.
     """
     swimmer = traced_numbers(swimmer)
+    check_smooth("plan", method)
     if guess is None:
         check_routes(swimmer)
     elif strokes is not None:

@@ -22,6 +22,7 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, File, Float, Int, PyTree, Scalar
 from geodyn._locomotion.motion.costs import Costly
+from geodyn._locomotion.strokes.pieces import SequenceStroke
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, OpenStroke
 
 _FORMAT = "geodyn stroke 3"
@@ -90,7 +91,8 @@ class OptimalStroke(AbstractOutcome):
 
     Args:
         swimmer: the body.
-        stroke: the stroke, a FourierStroke; with `base` a LegendreStroke, with `ends` an OpenStroke.
+        stroke: the stroke, a FourierStroke; with `base` a LegendreStroke, with `ends` an OpenStroke, with corners a
+            SequenceStroke.
         cost: the cost E, by default the energy `∫₀¹ r'ᵀ G r' dt`.
         displacement: the displacement that is reached, a length or exponential coordinates [k], as it was asked for.
         multiplier: dE/d(displacement), a number or [k].
@@ -120,7 +122,7 @@ class OptimalStroke(AbstractOutcome):
     """
 
     swimmer: Costly
-    stroke: FourierStroke | LegendreStroke | OpenStroke
+    stroke: FourierStroke | LegendreStroke | OpenStroke | SequenceStroke
     cost: Scalar
     displacement: Float[Array, "..."]
     multiplier: Float[Array, "..."]

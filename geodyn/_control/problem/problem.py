@@ -1,5 +1,6 @@
 """PURPOSE: the problem of the optimal stroke as a constrained minimisation, and the evidence for its solution."""
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -69,7 +70,9 @@ class StrokeProblem(eqx.Module):
     power by default. `bounds` are those of the components `bounded` of (r, r'); if there are any, a `clock` (see
     `clock_of`) fixes the phase. `obstacles(g, r)` is at least 0 where the body may be; it is asked at the end of each
     step. If the holonomy shall be a pose, `back` is the inverse of that, and the displacement its logarithm, whose
-    angles jump. With `springs` no force may be left over at the hinges of a body that has no motors there.
+    angles jump. With `springs` no force may be left over at the hinges of a body that has no motors there. Where a
+    `degree` of the density in the rates is given, the pieces of a SequenceStroke take the times that are best for them,
+    and not the same: where a stroke leads does not depend on them, and its cost is in closed form (`total`).
 
     If the holonomy does not depend on where the stroke starts, the optimal stroke is smooth, and x is a FourierStroke.
     Otherwise the optimal stroke has a corner at its start, since `p = G r' + Aᵀμ` is periodic but the charge μ is not,
@@ -91,6 +94,7 @@ class StrokeProblem(eqx.Module):
     obstacles: Callable[[Float[Array, "d d"], Float[Array, " m"]], Float[Array, "..."]] | None = None
     back: Float[Array, "d d"] | None = None
     springs: Springs | None = None
+    degree: Scalar | None = None
 
     def stroke(self, x: PyTree) -> FourierStroke | LegendreStroke | OpenStroke | SequenceStroke:
         """The stroke of the unknowns x."""
@@ -132,6 +136,11 @@ class StrokeProblem(eqx.Module):
             waves = legendre(2 * times - 1, 1 + x.coefficients.shape[1])
         return waves * shares[None] / self.springs.force
 
+    def widths(self, x: PyTree, powers: Float[Array, " Q"]) -> Float[Array, " N"]:
+        """The times that are best for the pieces, from the densities at the nodes."""
+        shares = means_of_pieces(x, powers) ** (1 / self.degree)
+        return shares / jnp.sum(shares)
+
     def late(self, x: PyTree) -> Float[Array, " l"]:
         """The shift of time against the initial stroke [1]; empty without a clock."""
         if self.clock is None:
@@ -156,7 +165,14 @@ class StrokeProblem(eqx.Module):
         if self.obstacles is not None:
             shapes = jax.vmap(stroke)(step_ends(self.steps)[1:])
             gaps = jnp.append(gaps, jax.vmap(self.clearance)(poses, shapes))
-        return mean(passing.powers), poses[-1], gaps, passing.unbalanced
+        return self.total(x, passing.powers), poses[-1], gaps, passing.unbalanced
+
+    def total(self, x: PyTree, powers: Float[Array, " Q"]) -> Scalar:
+        """The cost from the densities at the nodes. A piece that takes the part w of the time, and not 1/N, costs
+        (N w)^(1 − p) as much for a density of the degree p, so that the best parts of N costs E are as E^(1/p)."""
+        if self.degree is None:
+            return mean(powers)
+        return power_mean(means_of_pieces(x, powers), self.degree)
 
     def clearance(self, g: Float[Array, "d d"], r: Float[Array, " m"]) -> Float[Array, " q"]:
         """The gaps to obstacles at a pose and a shape; empty where there are none."""
@@ -267,6 +283,17 @@ class StrokeProblem(eqx.Module):
         return group.log(group.compose(self.back, g)) / jnp.linalg.norm(self.displacement)
 
 
+def means_of_pieces(x: SequenceStroke, powers: Float[Array, " Q"]) -> Float[Array, " N"]:
+    """The means of values at the nodes over each piece of a stroke."""
+    pieces = x.coefficients.shape[0]
+    return jax.vmap(mean)(powers.reshape(pieces, -1))
+
+
+def power_mean(values: Float[Array, " N"], degree: Scalar) -> Scalar:
+    """The mean of the roots of this degree, to the power of it."""
+    return jnp.mean(values ** (1 / degree)) ** degree
+
+
 @for_one_run
 def springs_of(swimmer: AbstractPassiveSwimmer, period: Scalar, stroke: FourierStroke | LegendreStroke) -> Springs:
     """The `Springs` of a search that begins at a stroke: the unit is the mean drag at the hinges along that."""
@@ -325,7 +352,12 @@ def outcome(problem: StrokeProblem, x: PyTree, multipliers: Float[Array, " p"]) 
     steps."""
     stroke = problem.stroke(x)
     passing, elements = _on_twice_the_steps(problem, x)
-    energy = mean(passing.powers)
+    powers = passing.powers
+    if problem.degree is not None:
+        widths = problem.widths(x, powers)
+        stroke = dataclasses.replace(stroke, widths=widths)
+        powers = _at_their_pace(widths, powers, problem.degree)
+    energy = problem.total(x, passing.powers)
     end = elements[-1]
     prices = problem.energy / jnp.linalg.norm(problem.displacement) * multipliers[: problem.asked_components().size]
     return {
@@ -335,8 +367,14 @@ def outcome(problem: StrokeProblem, x: PyTree, multipliers: Float[Array, " p"]) 
         "charge": problem.charge(multipliers, end),
         "multiplier": problem.of_components(prices),
         "room": jnp.min(jax.vmap(problem.gaps)(passing.states), initial=jnp.inf),
-        "power_variation": jnp.max(jnp.abs(passing.powers / energy - 1)),
+        "power_variation": jnp.max(jnp.abs(powers / energy - 1)),
     }
+
+
+def _at_their_pace(widths: Float[Array, " N"], powers: Float[Array, " Q"], degree: Scalar) -> Float[Array, " Q"]:
+    """Densities at the nodes of pieces that take the same time, where these take the times `widths`."""
+    by_piece = powers.reshape(widths.size, -1)
+    return (by_piece / (widths.size * widths[:, None]) ** degree).ravel()
 
 
 def _on_twice_the_steps(problem: StrokeProblem, x: PyTree) -> tuple[Passing, Float[Array, "S d d"]]:
@@ -355,15 +393,24 @@ def wong_residual(problem: StrokeProblem, x: PyTree, charge: Float[Array, " k"])
     passing, elements = _on_twice_the_steps(problem, x)
     if problem.springs is not None:
         return jnp.max(jnp.abs(passing.unbalanced)) / problem.springs.force
-    return _wong_residual(problem, problem.stroke(x), charge, elements)
+    stroke = problem.stroke(x)
+    times = jnp.arange(1, elements.shape[0]) / elements.shape[0]
+    if problem.degree is not None:
+        widths = problem.widths(x, passing.powers)
+        knots = jnp.arange(widths.size + 1) / widths.size
+        times = jnp.interp(times, knots, jnp.append(0.0, jnp.cumsum(widths)))
+        stroke = dataclasses.replace(stroke, widths=widths)
+    return _wong_residual(problem, stroke, charge, elements, times)
 
 
 def _wong_residual(
-    problem: StrokeProblem, stroke: Stroke, charge: Float[Array, " k"], elements: Float[Array, "S d d"]
+    problem: StrokeProblem,
+    stroke: Stroke,
+    charge: Float[Array, " k"],
+    elements: Float[Array, "S d d"],
+    times: Float[Array, " _"],
 ) -> Scalar:
-    """`wong_residual` from the group elements after each step."""
-    steps = elements.shape[0]
-    times = jnp.arange(1, steps) / steps
+    """`wong_residual` from the group elements after each step, at the times of all but the last."""
     group = problem.swimmer.group
     # The charge is constant in space; the body sees it in its own frame.
     charges = jax.vmap(lambda g: group.adjoint(g).T @ charge)(elements[:-1])

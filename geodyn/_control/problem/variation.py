@@ -10,7 +10,7 @@ of the group, and d = 1 + k with the cost; n unknowns; v numbers in f, c and h t
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from jax.flatten_util import ravel_pytree
 
 from geodyn._control.problem.minimise import null_space
 from geodyn._control.problem.pointwise import jet
-from geodyn._control.problem.problem import StrokeProblem, without_derivatives
+from geodyn._control.problem.problem import StrokeProblem, means_of_pieces, power_mean, without_derivatives
 from geodyn._engine.jit import for_one_run
 from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, Float, Int, PyTree, Scalar
@@ -100,7 +100,7 @@ def variations(
     powers = nodes.values[:, 0]
     k = problem.swimmer.group.dim
     xi = nodes.values[:, 1 : 1 + k]
-    shares = jax.grad(mean)(powers) / problem.energy
+    shares = jax.grad(lambda powers: problem.total(x, powers))(powers) / problem.energy
     modes = problem.modes(x)
     unbalanced = nodes.values[:, 1 + k :]
     balance = jnp.ravel(modes @ unbalanced)
@@ -116,7 +116,19 @@ def variations(
     values = jnp.concatenate([cost, poses.miss, late, balance, gaps, poses.gaps])
     jacobian = jnp.concatenate([dcost, poses.dmiss, dlate, dbalance, dgaps, poses.dgaps])
     hessian = _sum_of_products(basis, _pull(bent, basis)) + poses.hessian
+    if problem.degree is not None:
+        hessian += weights[0] * _bend_of_pace(problem, x, powers, change[:, 0])
     return values, jacobian, hessian
+
+
+def _bend_of_pace(
+    problem: StrokeProblem, x: PyTree, powers: Float[Array, " Q"], change: Float[Array, "Q n"]
+) -> Float[Array, "n n"]:
+    """What the Hessian has besides because the cost is not linear in those of the pieces, whose times change too."""
+    costs = means_of_pieces(x, powers)
+    of_pieces = jax.vmap(lambda column: means_of_pieces(x, column), in_axes=1, out_axes=1)(change)
+    second = jax.hessian(power_mean)(costs, cast(Scalar, problem.degree))
+    return of_pieces.T @ second @ of_pieces / problem.energy
 
 
 def _late(problem: StrokeProblem, x: PyTree) -> tuple[Float[Array, " l"], Float[Array, "l n"]]:

@@ -265,6 +265,31 @@ def check_kinds(swimmer: Any, method: Any, density: Any) -> None:
         )
 
 
+def check_corners(method: Any, base: Any, ends: Any, rates: Any, period: Any) -> None:
+    """Raise ValueError for a number of corners that is none, and for what a stroke with corners knows nothing of."""
+    corners = method.corners if isinstance(method, Direct) else None
+    if corners is None:
+        return
+    if not isinstance(corners, int) or corners < 2:
+        raise ValueError(f"optimal_stroke: corners of the method must be at least 2, got {corners}.")
+    given = {"base": base, "ends": ends, "rates": rates, "period": period}
+    named = [name for name, value in given.items() if value is not None]
+    if named:
+        raise ValueError(
+            f"optimal_stroke: {named[0]}= goes with a stroke without other corners; leave it out, or the corners of"
+            " gd.Direct."
+        )
+
+
+def check_smooth(name: str, method: Any) -> None:
+    """Raise ValueError for a method with corners in a search for smooth strokes."""
+    if isinstance(method, Direct) and method.corners is not None:
+        raise ValueError(
+            f"{name}: method has {method.corners} corners, and such strokes are sought one by one, by"
+            " gd.optimal_stroke; take gd.Direct without corners."
+        )
+
+
 def checked_period(swimmer: AbstractLocomotion, period: Any, base: Any, ends: Any, method: Any) -> Scalar | None:
     """How long a stroke takes, as a number; None where all shapes are driven. ValueError for a body without passive
     hinges, and for what these leave no room for."""

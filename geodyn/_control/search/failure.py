@@ -58,7 +58,7 @@ def failure(
         reason = (
             f"; the power of the stroke differs from its mean by {100 * float(optimum.power_variation):.0f} %. Under"
             " forces that are not linear in the velocities even small loops with corners move the body, so that smooth"
-            " strokes need not be best: compare strokes by gd.holonomy and gd.cost"
+            " strokes need not be best: pass method=gd.Direct(corners=3), or compare strokes by gd.holonomy and gd.cost"
         )
     else:
         reason = _singular(optimum) or _flat(optimum)

@@ -6,14 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._control.methods.method import AbstractStrokeMethod
+from geodyn._control.methods.method import AbstractStrokeMethod, Direct
 from geodyn._engine.jit import for_one_run
 from geodyn._foundations.typing import Array, Bool, Float, Scalar
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, curvature, reduction
 from geodyn._locomotion.connections.force_balance import metric_of
 from geodyn._locomotion.motion.costs import Costly, Density, energy
 from geodyn._locomotion.motion.holonomy import cost
-from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke, floating
+from geodyn._locomotion.strokes.pieces import SequenceStroke
+from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke, breaks, floating
 
 
 def locked_factor(swimmer: AbstractInvariantMetric, r: Float[Array, " m"]) -> Float[Array, "k k"]:
@@ -84,6 +85,8 @@ def unknowns(
 ) -> tuple[Any, Scalar]:
     """The unknowns of `StrokeProblem` for a first stroke, and its cost."""
     size = cost(swimmer, start, density=density, steps=method.steps)
+    if isinstance(method, Direct) and method.corners is not None:
+        return sequence_of(start, int(method.corners), int(method.harmonics)), size
     if base is None and (target.ndim == 0 or swimmer.group.is_commutative):
         return FourierStroke.fit(start, method.harmonics), size
     if end is not None:
@@ -95,3 +98,18 @@ def unknowns(
         return LegendreStroke.fit(bent, jnp.zeros_like(base), 2 * method.harmonics).coefficients, size
     stroke = LegendreStroke.fit(start, start(floating(0.0)), 2 * method.harmonics)
     return stroke if base is None else stroke.coefficients, size
+
+
+def sequence_of(start: Stroke, corners: int, harmonics: int) -> SequenceStroke:
+    """A closed stroke in as many pieces as it shall have corners, each in the same time. If the stroke has so many
+    corners, they are the knots."""
+    begin = breaks(start)
+    own = begin.size == corners
+    begin = jnp.sort(begin) if own else jnp.arange(corners) / corners
+    ends = jnp.append(begin, 1 + begin[0])
+
+    def evenly(t: Scalar) -> Float[Array, " m"]:
+        time = jnp.interp(t, jnp.arange(corners + 1) / corners, ends)
+        return start(jnp.where(time >= 1, time - 1, time))
+
+    return SequenceStroke.fit(evenly, corners, max(2, 2 * harmonics // corners))

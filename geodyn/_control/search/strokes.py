@@ -19,6 +19,7 @@ from geodyn._control.problem.problem import (
     wong_residual,
 )
 from geodyn._control.search.checks import (
+    check_corners,
     check_count,
     check_density,
     check_frame,
@@ -48,8 +49,9 @@ from geodyn._foundations.typing import Array, Count, Float, Number, PyTree, Scal
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.costs import Costly, Density, energy
-from geodyn._locomotion.motion.holonomy import cost, holonomy, require_defined_along
-from geodyn._locomotion.strokes.stroke import FourierStroke, OpenStroke, Stroke, floating, shape_at
+from geodyn._locomotion.motion.holonomy import cost, gauss_times, holonomy, require_defined_along
+from geodyn._locomotion.strokes.pieces import SequenceStroke
+from geodyn._locomotion.strokes.stroke import FourierStroke, OpenStroke, Stroke, floating, shape_and_rate, shape_at
 
 FIRST_TRIES = 16
 """How many ellipses are tried if the body cannot do the first one."""
@@ -96,8 +98,13 @@ def stroke_problem(
     check_kinds(swimmer, method, density)
     wanted = _checked_arguments(swimmer, guess, displacement, bounds, base, ends, density, rates)
     period = checked_period(swimmer, period, base, ends, method)
+    check_corners(method, base, ends, rates, period)
     x, size = _first_unknowns(wanted, _first_stroke(wanted), method)
     steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
+    degree = None
+    if isinstance(x, SequenceStroke):
+        steps = _whole_steps(method.steps, x)
+        degree = _degree_of_cost(swimmer, density, x)
     problem = StrokeProblem(
         swimmer=swimmer,
         displacement=wanted.displacement,
@@ -111,8 +118,34 @@ def stroke_problem(
         clock=clock_of(x, wanted.bounded),
         free=wanted.free,
         springs=None if period is None else springs_of(swimmer, period, x),
+        degree=degree,
     )
     return problem, x
+
+
+def _whole_steps(steps: int, stroke: SequenceStroke) -> int:
+    """At least so many steps, the same number in each piece."""
+    pieces = stroke.coefficients.shape[0]
+    return pieces * -(-steps // pieces)
+
+
+def _degree_of_cost(swimmer: Costly, density: Density, stroke: SequenceStroke) -> Scalar:
+    """The degree of the density in the rates; ValueError if it is known to have none, or none above 1."""
+
+    def at(t: Scalar) -> Scalar:
+        r, rdot = shape_and_rate(stroke, t)
+        value, slope = jax.jvp(lambda u: density(swimmer, r, u), (rdot,), (rdot,))
+        return slope / value
+
+    degrees = jax.lax.stop_gradient(jax.vmap(at)(gauss_times(2)))
+    degree = jnp.median(degrees)
+    if known(degrees) and not (np.allclose(degrees, degree, rtol=1e-6) and degree > 1 + 1e-6):
+        raise ValueError(
+            f"optimal_stroke: corners need a density of one degree above 1 in the rates of the shapes, so that there is"
+            f" a best time for each piece; this one has the degrees {np.asarray(degrees).round(3)}. Where forces do not"
+            " depend on the speed take density=lambda swimmer, r, rdot: gd.costs.energy(swimmer, r, rdot) ** 2."
+        )
+    return degree
 
 
 def _checked_arguments(

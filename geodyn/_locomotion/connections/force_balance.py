@@ -58,7 +58,7 @@ class AbstractForceBalance(AbstractLocomotion):
     `gd.path`, `gd.holonomy`, `gd.bundles.dense_path`, `gd.cost`, `gd.efficiency` and `gd.optimal_stroke` take such a
     body. It has no connection and no curvature. A small loop with corners, such as a triangle, moves it in the first
     order of the size of the loop (`gd.bundles.small_loops`), so that the best stroke may have corners;
-    `gd.optimal_stroke`, which looks for smooth strokes, says so by the status `has_corners`.
+    `gd.optimal_stroke` says so by the status `has_corners`, and finds those of `gd.Direct(corners=3)`.
 
     Example:
         Two beads on a line in a fluid that thins: the force is the square root of the speed, and stronger by c for the

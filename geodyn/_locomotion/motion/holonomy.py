@@ -34,9 +34,11 @@ def step_ends(steps: Count, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Floa
     """
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}; 64 to 256 suit most strokes.")
-    equal = jnp.asarray(np.arange(steps + 1) / steps, float)
-    inside = cast(Array, breaks)
-    return jnp.sort(jnp.concatenate([equal, inside])) if len(inside) else equal
+    equal = np.arange(steps + 1) / steps
+    inside = cast(Array | np.ndarray, breaks)
+    if len(inside) and not isinstance(inside, np.ndarray):
+        return jnp.sort(jnp.concatenate([jnp.asarray(equal, float), inside]))
+    return jnp.asarray(np.sort(np.append(equal, inside)), float)
 
 
 def gauss_times(steps: Count, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Float[Array, " Q"]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from geodyn._engine.jit import jit
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Float, Number, Numbers
+from geodyn._foundations.typing import Array, ArrayLike, Count, Float, Number, Numbers
 from geodyn._locomotion.strokes.stroke import Stroke, bumps, floating
 
 
@@ -142,22 +142,28 @@ class SplineStroke(eqx.Module):
         )
 
 
+def _floating_or_none(value: Any) -> Array | None:
+    return None if value is None else floating(value, "widths")
+
+
 @checked
 class SequenceStroke(eqx.Module):
-    """A stroke in N pieces, one after the other and each in the same time, of which each is a series of polynomials.
+    """A stroke in N pieces, one after the other, of which each is a series of polynomials.
 
     The piece i leads from a knot to the next, with x = 2s − 1 and s from 0 to 1 along it:
     `r = knot_i + (knot_{i+1} − knot_i) s + Σ_k c_{i,k} (P_{k+1}(x) − P_{k−1}(x))`, the series of
     `gd.strokes.OpenStroke`. If `closed` the last piece leads back to the first knot. `gd.plan` returns strokes of this
-    kind. Call it to get the shape, `stroke(t) -> r[m]`, for t from 0 to 1; its `breaks` are the times of the knots.
+    kind, and `gd.optimal_stroke` with `gd.Direct(corners=N)`. Call it to get the shape, `stroke(t) -> r[m]`, for t from
+    0 to 1; its `breaks` are the times of the knots.
 
     Args:
         knots: [N, m] shapes between the pieces if closed, else [N + 1, m].
         coefficients: c [N, m, K], for each piece a row for each shape variable.
         closed: whether it returns to the first knot.
+        widths: [N] the times that the pieces take, 1 together; None: the same for each.
 
     Raises:
-        ValueError: if the shapes of knots and coefficients do not agree.
+        ValueError: if the shapes of knots, coefficients and widths do not agree.
 
     Example:
         >>> pieces = gd.strokes.SequenceStroke([[0.0], [1.0], [1.0]], [[[0.0]], [[0.5]]], closed=False)
@@ -168,6 +174,7 @@ class SequenceStroke(eqx.Module):
     knots: Float[Array, "_ m"] = eqx.field(converter=floating)
     coefficients: Float[Array, "N m K"] = eqx.field(converter=floating)
     closed: bool = eqx.field(static=True, default=True)
+    widths: Float[Array, " N"] | None = eqx.field(default=None, converter=_floating_or_none)
 
     def __check_init__(self):
         knots = jnp.shape(self.knots)
@@ -195,18 +202,25 @@ class SequenceStroke(eqx.Module):
         return cls(knots[:-1] if closed else knots, coefficients, closed)
 
     @property
-    def breaks(self) -> np.ndarray:
+    def breaks(self) -> Float[ArrayLike, " N"]:
         """The times of the knots."""
         pieces = self.coefficients.shape[0]
-        return np.arange(pieces) / pieces
+        if self.widths is None:
+            return np.arange(pieces) / pieces
+        return jnp.cumsum(self.widths) - self.widths
 
     @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t of [0, 1]."""
         pieces, _, terms = self.coefficients.shape
-        place = pieces * jnp.asarray(t)
-        piece = jnp.clip(jnp.floor(place), 0, pieces - 1).astype(int)
-        inside = place - piece
+        if self.widths is None:
+            place = pieces * jnp.asarray(t)
+            piece = jnp.clip(jnp.floor(place), 0, pieces - 1).astype(int)
+            inside = place - piece
+        else:
+            begin = jnp.asarray(self.breaks)
+            piece = jnp.clip(jnp.sum(begin <= t) - 1, 0, pieces - 1)
+            inside = (t - begin[piece]) / self.widths[piece]
         start = self.knots[piece]
         end = self.knots[(piece + 1) % self.knots.shape[0]]
         return start + inside * (end - start) + self.coefficients[piece] @ bumps(inside, terms)

@@ -238,9 +238,11 @@ def shape_and_rate(stroke: Stroke, t: Number) -> tuple[Float[Array, " m"], Float
     return jax.jvp(lambda t: shape_at(stroke, t), (t,), (jnp.ones_like(t),))
 
 
-def breaks(stroke: Stroke) -> Float[Array, " B"]:
+def breaks(stroke: Stroke) -> Float[Array | np.ndarray, " B"]:
     """The times in [0, 1] of the attribute `breaks` of a stroke, in any order; empty if it has none."""
-    return floating(getattr(stroke, "breaks", ()))
+    given = getattr(stroke, "breaks", ())
+    # What is no number of the stroke stays with numpy, since XLA takes seconds to sort constants.
+    return np.asarray(given, jnp.result_type(float)) if isinstance(given, np.ndarray) else floating(given)
 
 
 @checked

@@ -1,0 +1,162 @@
+"""Best strokes with corners: a body for which they are known in closed form, and a fluid that thins."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+import geodyn as gd
+from geodyn._control.problem.variation import variations
+
+METHOD = gd.Direct(harmonics=4, steps=12, corners=3)
+START = gd.strokes.PolygonStroke([[0.0, 0.0], [1.0, 0.1], [0.3, 0.9]])
+DISPLACEMENT = 0.5
+
+
+class ThreeWays(gd.bundles.AbstractForceBalance):
+    """A body whose shape is a point of the plane, and which moves by −c cos³α of the way of that point in the direction
+    α: as cos 3α adds up to it round a closed way, and cos α to nothing, the best way of the length L is the triangle
+    with sides along 60°, 180° and 300°, and leads to c L/4. At a constant pace it costs L²."""
+
+    factor: float | jax.Array = 1.0
+    group: gd.groups.Translation = gd.groups.Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        square = rdot @ rdot
+        moves = self.factor * rdot[0] ** 3 / jnp.where(square > 0, square, 1.0)
+        return (xi[0] + moves) ** 2 + square
+
+
+@pytest.fixture(scope="module")
+def triangle():
+    return gd.optimal_stroke(ThreeWays(), START, displacement=DISPLACEMENT, method=METHOD)
+
+
+@pytest.mark.long
+def test_the_best_triangle(triangle):
+    np.testing.assert_allclose(triangle.cost, 16 * DISPLACEMENT**2, rtol=1e-12)
+    np.testing.assert_allclose(triangle.multiplier, 32 * DISPLACEMENT, rtol=1e-12)
+    sides = np.roll(triangle.stroke.knots, -1, axis=0) - triangle.stroke.knots
+    np.testing.assert_allclose(np.hypot(*sides.T), 4 * DISPLACEMENT / 3, rtol=1e-9)
+    np.testing.assert_allclose(np.sort(np.abs(sides[:, 0])), 4 * DISPLACEMENT / 3 * np.array([0.5, 0.5, 1]), rtol=1e-9)
+    assert triangle.power_variation < 1e-9
+    smallest, flat = triangle.second_variation
+    assert smallest > 0.1
+    assert flat == 2  # It can lie anywhere in the plane.
+
+
+@pytest.mark.long
+def test_what_is_said_of_it_is_so_of_the_stroke(triangle):
+    body, stroke = ThreeWays(), triangle.stroke
+    np.testing.assert_allclose(gd.cost(body, stroke), triangle.cost, rtol=1e-9)
+    np.testing.assert_allclose(gd.holonomy(body, stroke)[0, 1], DISPLACEMENT, rtol=1e-9)
+    gd.strokes.check_closed(stroke)
+
+
+@pytest.mark.long
+def test_its_derivatives(triangle):
+    """Those of 16 D²/c²; the length of a side is 4 D/(3 c)."""
+
+    def cost_and_side(factor, displacement):
+        body = ThreeWays(factor)
+        best = gd.optimal_stroke(body, triangle.stroke, displacement=displacement, method=METHOD)
+        side = best.stroke.knots[1] - best.stroke.knots[0]
+        return best.cost, jnp.sqrt(side @ side)
+
+    at = jnp.array(1.0), jnp.array(DISPLACEMENT)
+    by_factor, by_displacement = jax.jit(jax.jacfwd(cost_and_side, (0, 1)))(*at)
+    np.testing.assert_allclose(by_factor[0], -32 * DISPLACEMENT**2, rtol=1e-9)
+    np.testing.assert_allclose(by_factor[1], 32 * DISPLACEMENT, rtol=1e-9)
+    np.testing.assert_allclose(by_displacement[0], -4 * DISPLACEMENT / 3, rtol=1e-8)
+    np.testing.assert_allclose(by_displacement[1], 4 / 3, rtol=1e-8)
+
+
+@pytest.mark.long
+def test_it_comes_back_from_a_file(triangle, tmp_path):
+    triangle.save(tmp_path / "triangle.npz")
+    again = gd.strokes.load_stroke(tmp_path / "triangle.npz", ThreeWays())
+    assert eqx.tree_equal(again.stroke, triangle.stroke)
+    assert again.second_order == triangle.second_order
+
+
+@pytest.mark.long
+def test_variations_of_unequal_pieces(triangle):
+    """Those in closed form beside automatic derivatives of the whole problem, away from the optimum."""
+    problem = triangle.evidence.problem
+    uneven = gd.strokes.SequenceStroke([[0.1, 0.0], [1.0, 0.2], [0.3, 0.7]], 0.1 * np.ones((3, 2, 2)))
+    flat, unravel = ravel_pytree(uneven)
+    weights = jnp.array([1.0, -0.7])
+
+    def values_at(flat):
+        cost, held, gaps = problem.plain(unravel(flat))
+        return jnp.concatenate([cost[None], held, gaps])
+
+    values, jacobian, hessian = variations(problem, uneven, weights)
+    np.testing.assert_allclose(values, values_at(flat), rtol=1e-12)
+    np.testing.assert_allclose(jacobian, jax.jacrev(values_at)(flat), rtol=0, atol=1e-11)
+    by_autodiff = jax.hessian(lambda flat: weights @ values_at(flat))(flat)
+    np.testing.assert_allclose(hessian, by_autodiff, rtol=0, atol=1e-10 * float(jnp.max(jnp.abs(by_autodiff))))
+
+
+def test_pieces_that_take_their_times():
+    """The same way as with equal times, at the times of the knots and between them."""
+    random = np.random.default_rng(0)
+    even = gd.strokes.SequenceStroke(random.normal(size=(3, 2)), random.normal(size=(3, 2, 2)))
+    own = dataclasses.replace(even, widths=[0.5, 0.2, 0.3])
+    times, places = np.array([0.0, 0.25, 0.5, 0.6, 0.7, 0.85]), np.array([0, 1 / 6, 1 / 3, 1 / 2, 2 / 3, 5 / 6])
+    np.testing.assert_allclose(jax.vmap(own)(times), jax.vmap(even)(places), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(own.breaks, [0.0, 0.5, 0.7], rtol=0, atol=1e-15)
+    with pytest.raises(ValueError, match=r"widths must have shape \[N\] with N = 3"):
+        dataclasses.replace(even, widths=[0.5, 0.5])
+
+
+THINS = gd.swimmers.PowerLawLinks((1 / 3, 1 / 3, 1 / 3), power=1.3)
+NEAR = gd.strokes.PolygonStroke([[0.91, -0.45], [0.24, -0.24], [0.45, -0.91]])
+
+
+@pytest.mark.long
+def test_corners_in_a_fluid_that_thins():
+    """No smooth stroke is the best one there. With corners the pieces take the times at which the power is the same in
+    all of them, and the slope of the cost is that of neighbours."""
+    corners = gd.Direct(harmonics=9, steps=48, corners=3)
+    best = gd.optimal_stroke(THINS, NEAR, displacement=0.03, method=corners)
+    assert best.kkt_residual < 1e-10
+    assert best.second_order > 0
+    assert best.power_variation < 0.05
+    assert np.ptp(best.stroke.widths) > 0.1
+    np.testing.assert_allclose(gd.cost(THINS, best.stroke, steps=240), best.cost, rtol=1e-5)
+    costs = []
+    for displacement in (0.03001, 0.02999):
+        again = gd.optimal_stroke(THINS, best.stroke, displacement=displacement, method=corners)
+        costs.append(again.cost)
+    np.testing.assert_allclose((costs[0] - costs[1]) / 2e-5, best.multiplier, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"method": gd.Direct(corners=1)}, "corners of the method must be at least 2, got 1"),
+        ({"base": [0.0, 0.0]}, "base= goes with a stroke without other corners"),
+        ({"rates": [1.0, 1.0]}, "rates= goes with a stroke without other corners"),
+        ({"density": lambda body, r, u: jnp.sqrt(u @ u)}, "a density of one degree above 1 in the rates"),
+        ({"density": lambda body, r, u: u @ u + (u @ u) ** 2}, "a density of one degree above 1 in the rates"),
+    ],
+)
+def test_what_goes_without_corners(wrong, message):
+    given = {"displacement": DISPLACEMENT, "method": METHOD} | wrong
+    with pytest.raises(ValueError, match=message):
+        gd.optimal_stroke(ThreeWays(), START, **given)
+
+
+def test_searches_for_smooth_strokes_refuse_corners():
+    purcell = gd.swimmers.Purcell()
+    with pytest.raises(ValueError, match="stroke_map: method has 3 corners"):
+        gd.stroke_map(purcell, displacement=[0.1, 0.2], turn=[0.1, 0.2], method=METHOD)
+    with pytest.raises(ValueError, match="stroke_family: method has 3 corners"):
+        gd.stroke_family(purcell, interval=(0.1, 0.2), method=METHOD)
+    with pytest.raises(ValueError, match="plan: method has 3 corners"):
+        gd.plan(purcell, gd.groups.pose(purcell.group, [0.1, 0.0, 0.0]), method=METHOD)
