@@ -36,9 +36,11 @@ def step_ends(steps: Count, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Floa
         raise ValueError(f"steps must be at least 1, got {steps}; 64 to 256 suit most strokes.")
     equal = np.arange(steps + 1) / steps
     inside = cast(Array | np.ndarray, breaks)
-    if len(inside) and not isinstance(inside, np.ndarray):
-        return jnp.sort(jnp.concatenate([jnp.asarray(equal, float), inside]))
-    return jnp.asarray(np.sort(np.append(equal, inside)), float)
+    if not len(inside):
+        return jnp.asarray(equal, float)
+    if isinstance(inside, np.ndarray):
+        return jnp.asarray(np.sort(np.append(equal, inside)), float)
+    return jnp.sort(jnp.concatenate([jnp.asarray(equal, float), inside]))
 
 
 def gauss_times(steps: Count, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Float[Array, " Q"]:
