@@ -48,6 +48,9 @@ def _parser() -> argparse.ArgumentParser:
     studio.add_argument("--port", type=_port, default=0, help="of this machine (default: a free one)")
     studio.add_argument("--no-browser", dest="browser", action="store_false", help="print the address only")
     studio.add_argument("--export", metavar="FILE", help="write a page that works without a server, and end")
+    studio.add_argument(
+        "--map", metavar="FILE", help="of strokes of the body, as gd.stroke_map(…).save(FILE) writes it"
+    )
 
     about = commands.add_parser("info", help="versions, devices and settings, for a report of wrong numbers")
     about.set_defaults(command="info")

@@ -3,7 +3,7 @@
 from importlib.resources import files
 from json import dumps
 
-SCRIPTS = ("numbers.js", "swim.js", "stroke.js", "panels.js", "view.js", "app.js")
+SCRIPTS = ("numbers.js", "swim.js", "stroke.js", "panels.js", "map.js", "view.js", "app.js")
 
 
 def assembled(data: dict, nonce: str = "") -> str:

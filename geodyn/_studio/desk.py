@@ -33,6 +33,7 @@ from geodyn._studio.assemble import assembled
 from geodyn._studio.bodies import Kind, describe, made, measured, with_metric
 from geodyn._studio.checks import choice, number, numbers, words
 from geodyn._studio.fields import FRAMES, Slice, drawing, fields, look
+from geodyn._studio.maps import Mapped, make_map, whole_turns
 from geodyn._studio.places import places
 from geodyn._studio.words import sentences
 
@@ -46,11 +47,13 @@ Cut = tuple[tuple[int, int], np.ndarray, np.ndarray, np.ndarray]
 
 
 class Desk:
-    """The computations for one page. `kinds` are the bodies that it may ask for, by name; `cancelled` is set to end a
-    search, which then keeps the best stroke so far."""
+    """The computations for one page. `kinds` are the bodies that it may ask for, by name; `maps` the maps of strokes
+    that are known, by the name of the body and the Python that makes it; `cancelled` is set to end a search, which then
+    keeps the best stroke so far."""
 
-    def __init__(self, kinds: dict[str, Kind]):
+    def __init__(self, kinds: dict[str, Kind], maps: dict[tuple[str, str], Mapped] | None = None):
         self.kinds = dict(kinds)
+        self.maps = dict(maps or {})
         self.cancelled = Event()
         self.optimum: OptimalStroke | None = None
         self.wanted = jnp.zeros(0)
@@ -63,8 +66,7 @@ class Desk:
 
     def body(self, given: dict, report: Report) -> dict:
         """What there is to say of a body."""
-        kind, body, python = self._made(given)
-        return describe(kind, body, python)
+        return self._about(given)
 
     def fields(self, given: dict, report: Report) -> dict:
         """The grids of a slice, and how the body looks there."""
@@ -112,24 +114,14 @@ class Desk:
         posed, problem = self._problem(given)
         self.cancelled.clear()
         best = optimal_stroke(posed, **problem, progress=self._watched(report, "iteration"), throw=False)
-        self.optimum = best
-        self.wanted = jnp.asarray(problem["displacement"])
-        self.goal = given["goal"]
         ended = RESULTS(int(best.result)).message
+        self._keep(best, jnp.asarray(problem["displacement"]), given["goal"])
         if best.result in (RESULTS.cost_not_finite, RESULTS.stalled) or not np.isfinite(float(best.cost)):
             raise ValueError(
                 f"no optimal stroke was found: {ended}. Begin with another stroke, ask for a shorter"
                 " displacement, or set bounds."
             )
-        told = self._told(best.stroke, float(best.cost))
-        return told | {
-            "drawn": self._drawn(best, told["stroke"], posed),
-            "result": ended,
-            "converged": bool(is_certified(best, self.wanted)),
-            "iterations": int(best.iterations),
-            "multiplier": np.atleast_1d(np.asarray(best.multiplier)).tolist(),
-            "python": _call(problem, isinstance(posed, Heading)),
-        }
+        return self._found(best, posed, _call(problem, isinstance(posed, Heading)))
 
     def certificate(self, given: dict, report: Report) -> dict:
         """What is known of the last optimal stroke, in words."""
@@ -166,6 +158,35 @@ class Desk:
             "end": up.end.message,
         }
 
+    def map(self, given: dict, report: Report) -> dict:
+        """A map of the best strokes around the displacement and the turn of the given one."""
+        kind, body, python = self._made(given)
+        self._check_pace(body)
+        about = describe(kind, body, python)
+        stroke = self._stroke(given, len(about["start"]))
+        region = (np.asarray(about["lower"]), np.asarray(about["upper"]))
+        self.cancelled.clear()
+        watch = self._watched(report, "points")
+        mapped = make_map(with_metric(body), stroke, region, self._bounds(given, stroke), watch)
+        self.maps[kind.name, python] = mapped
+        return {"map": mapped.told, "end": mapped.found.end.message}
+
+    def demand(self, given: dict, report: Report) -> dict:
+        """The best stroke at a place of the map, as `optimise` tells it."""
+        kind, body, python = self._made(given)
+        mapped = self.maps.get((kind.name, python))
+        if mapped is None:
+            raise ValueError(f"there is no map of {python}: make one first.")
+        place = numbers("demand", given.get("demand"), (2,))
+        best = mapped.found.optimum(*place)
+        demands = mapped.found.task.demands
+        goal = "map" if demands.components is None else "components"
+        self._keep(best, demands.target(jnp.asarray(place)), goal)
+        told = self._found(best, with_metric(body), f"{mapped.python}.optimum({place[0]!s}, {place[1]!s})")
+        mean = np.asarray(told["stroke"]["mean"])
+        told["stroke"]["mean"] = (mean - whole_turns(with_metric(body), mean)).tolist()
+        return told
+
     def film(self, given: dict, report: Report) -> dict:
         """A GIF of the body that swims."""
         body, slice, _ = self._slice(given)
@@ -196,8 +217,7 @@ class Desk:
 
     def alone(self, given: dict, state: dict) -> dict:
         """The data of a page without a server: the body, its fields and what the page showed."""
-        kind, body, python = self._made(given)
-        about = describe(kind, body, python)
+        about = self._about(given)
         here = {"pair": [0, 1], "at": about["start"], "lower": about["lower"][:2], "upper": about["upper"][:2]}
         asked = {name: given.get(name, here[name]) for name in here}
         shown = {
@@ -217,6 +237,12 @@ class Desk:
             raise ValueError("parameters must be names with values.")
         body, python = made(kind, values)
         return kind, body, python
+
+    def _about(self, given: dict) -> dict:
+        """What the page says of a body, with its map if there is one."""
+        kind, body, python = self._made(given)
+        mapped = self.maps.get((kind.name, python))
+        return describe(kind, body, python) | {"map": None if mapped is None else mapped.told}
 
     def _slice(self, given: dict) -> tuple[AbstractConnection, Cut, str]:
         """(the body, (pair, at, lower, upper), the frame) of a request."""
@@ -248,20 +274,14 @@ class Desk:
     def _problem(self, given: dict) -> tuple[AbstractInvariantMetric, dict[str, Any]]:
         """(the body as `optimal_stroke` takes it, the other arguments)."""
         kind, body, _ = self._made(given)
-        if isinstance(body, AbstractPassiveSwimmer):
-            raise ValueError(
-                "springs move some of the shapes of this body, at a pace: gd.optimal_stroke(swimmer, displacement=…,"
-                " period=…) finds its best drive, as does `geodyn stroke passive-links`"
-            )
+        self._check_pace(body)
         goals = describe(kind, body, "")["goals"]
         goal = choice("goal", given.get("goal"), goals)
         wanted = 1 if goal != "whole" else body.group.dim
         amounts = numbers("displacement", given.get("displacement"), (wanted,))
         harmonics = int(number("harmonics", given.get("harmonics"), 1, HARMONICS, whole=True))
         stroke = self._stroke(given, len(numbers("at", given.get("at"), (None,))))
-        bounds = given.get("bounds")
-        if bounds is not None:
-            bounds = tuple(numbers("bounds", bounds, (2, stroke.mean.size)))
+        bounds = self._bounds(given, stroke)
         posed = kind.known.posed(body, wanted) if goal == "turn" else with_metric(body)
         method = Direct(harmonics=harmonics, steps=max(6 * harmonics, 24))
         problem: dict[str, Any] = {
@@ -274,6 +294,18 @@ class Desk:
             problem["base"] = np.asarray(stroke(0.0))
         return posed, problem
 
+    def _check_pace(self, body: AbstractConnection) -> None:
+        if isinstance(body, AbstractPassiveSwimmer):
+            raise ValueError(
+                "springs move some of the shapes of this body, at a pace: gd.optimal_stroke(swimmer, displacement=…,"
+                " period=…) finds its best drive, as does `geodyn stroke passive-links`"
+            )
+
+    def _bounds(self, given: dict, stroke: FourierStroke) -> tuple[np.ndarray, ...] | None:
+        """The box of the request, of all shape variables."""
+        bounds = given.get("bounds")
+        return None if bounds is None else tuple(numbers("bounds", bounds, (2, stroke.mean.size)))
+
     def _watched(self, report: Report, what: str) -> Callable[[int, float], None]:
         def watch(count: int, value: float) -> None:
             report({"what": what, "count": count, "value": value})
@@ -281,6 +313,24 @@ class Desk:
                 raise KeyboardInterrupt
 
         return watch
+
+    def _keep(self, best: OptimalStroke, wanted: Float[Array, "..."], goal: str) -> None:
+        """Keeps an optimum and what was asked for, until its certificate is."""
+        self.optimum = best
+        self.wanted = wanted
+        self.goal = goal
+
+    def _found(self, best: OptimalStroke, posed: AbstractInvariantMetric, python: str) -> dict:
+        """The optimum that was kept, for the page, and the Python that gives it."""
+        told = self._told(best.stroke, float(best.cost))
+        return told | {
+            "drawn": self._drawn(best, told["stroke"], posed),
+            "result": RESULTS(int(best.result)).message,
+            "converged": bool(is_certified(best, self.wanted)),
+            "iterations": int(best.iterations),
+            "multiplier": np.atleast_1d(np.asarray(best.multiplier)).tolist(),
+            "python": python,
+        }
 
     def _told(self, stroke: Stroke, energy: float) -> dict:
         """A stroke for the page: as Fourier coefficients, and as Python."""
@@ -298,8 +348,21 @@ class Desk:
         return float(np.abs(drawn - wanted).max() / max(np.abs(wanted).max(), 1e-300))
 
 
-ASKS = ("body", "fields", "exact", "places", "optimise", "certificate", "family", "film", "page", "measure")
-LONG = ("optimise", "certificate", "family", "film", "page", "measure")
+ASKS = (
+    "body",
+    "fields",
+    "exact",
+    "places",
+    "optimise",
+    "certificate",
+    "family",
+    "map",
+    "demand",
+    "film",
+    "page",
+    "measure",
+)
+LONG = ("optimise", "certificate", "family", "map", "demand", "film", "page", "measure")
 """What may take seconds: a page can ask for other things meanwhile."""
 
 

@@ -17,12 +17,15 @@ from typing import Any
 from geodyn._studio.assemble import assembled
 from geodyn._studio.bodies import Kind
 from geodyn._studio.desk import LONG, Desk, Report
+from geodyn._studio.maps import Mapped
 
 LARGEST = 32 * 1024 * 1024
 """The most bytes of a message, of which a file of measured data is the largest."""
 
 
-def application(kinds: dict[str, Kind], first: str, titles: list[dict], token: str):
+def application(
+    kinds: dict[str, Kind], maps: dict[tuple[str, str], Mapped], first: str, titles: list[dict], token: str
+):
     """The pages and the socket of the studio. Raises ImportError, with the remedy, without the library for it."""
     try:
         from tornado.web import Application, RequestHandler
@@ -54,7 +57,7 @@ def application(kinds: dict[str, Kind], first: str, titles: list[dict], token: s
             return super().get()
 
         def open(self):
-            self.desk = Desk(kinds)
+            self.desk = Desk(kinds, maps)
             # Two threads: while one searches, the other answers what the page asks when something is dragged.
             self.quick = ThreadPoolExecutor(1)
             self.slow = ThreadPoolExecutor(1)
@@ -108,12 +111,19 @@ def _answer(desk: Desk, ask: str, given: dict, report: Report) -> dict:
         return {"error": f"{ask} failed: {type(error).__name__}: {error}"}
 
 
-def serve(kinds: dict[str, Kind], first: str, titles: list[dict], port: int, show: bool) -> None:
+def serve(
+    kinds: dict[str, Kind],
+    maps: dict[tuple[str, str], Mapped],
+    first: str,
+    titles: list[dict],
+    port: int,
+    show: bool,
+) -> None:
     """Serve until interrupted; `port` 0 takes a free one. The address is printed, and opened in a browser if asked."""
 
     async def run():
         token = secrets.token_urlsafe(24)
-        server = application(kinds, first, titles, token).listen(port, "127.0.0.1", max_buffer_size=LARGEST)
+        server = application(kinds, maps, first, titles, token).listen(port, "127.0.0.1", max_buffer_size=LARGEST)
         at = next(iter(server._sockets.values())).getsockname()[1]
         address = f"http://127.0.0.1:{at}/?token={token}"
         print(f"geodyn studio: {address}\n(Ctrl-C ends it; nobody without this address gets in)", flush=True)

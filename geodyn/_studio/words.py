@@ -7,7 +7,13 @@ from geodyn._control.search.failure import is_certified
 from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Float
 
-SAME = {"distance": "as far and without turning", "turn": "with the same turn", "whole": "with the same net motion"}
+SAME = {
+    "distance": "as far and without turning",
+    "turn": "with the same turn",
+    "whole": "with the same net motion",
+    "map": "as far, with the same turn",
+    "components": "by the same two components",
+}
 """What the strokes have in common among which the best is sought, by the goal."""
 
 

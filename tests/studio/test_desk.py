@@ -15,10 +15,12 @@ from scipy.integrate import solve_ivp
 
 import geodyn as gd
 from geodyn.__main__ import main
+from geodyn._studio import maps
 from geodyn._studio.assemble import assembled
 from geodyn._studio.bodies import kind_of, made
 from geodyn._studio.desk import ASKS, Desk
 from geodyn._studio.fields import PROBES, SIZE, curvature_of_grid, grid, group_of, interpolated
+from geodyn._studio.maps import read_map
 from geodyn._studio.places import places
 
 REGION = {"lower": [-2.0, -2.0], "upper": [2.0, 2.0]}
@@ -511,6 +513,164 @@ def test_grids_in_sol(legs):
     np.testing.assert_allclose(np.linalg.norm(moved), np.linalg.norm(same), rtol=1e-8)
 
 
+PLANES = """
+import equinox as eqx
+import geodyn as gd
+import jax.numpy as jnp
+
+class Planes(gd.AbstractConnection):
+    size: float = eqx.field(default=1.0, converter=jnp.asarray)
+    group: gd.groups.Translation = gd.groups.Translation(2)
+
+    @property
+    def first_shape(self):
+        return jnp.zeros(4)
+
+    def form(self, r):
+        area = self.size * jnp.stack([-r[1], r[0], -r[3], r[2]]) / 2
+        return area[None] * jnp.array([[1, 1, 0, 0], [0, 0, 1, 1]])
+
+class Halves(Planes):
+    def form(self, r):
+        return super().form(r) / 2
+
+def planes(size=1.0):
+    return Planes(size)
+
+def halves():
+    return Halves()
+"""
+PLANE = {"body": "planes", "pair": [0, 1], "at": [0.0] * 4, "lower": [-1, -1], "upper": [1, 1], "frame": "body"}
+
+
+@pytest.fixture(scope="module")
+def planes(tmp_path_factory):
+    """(The map of a body whose displacement along x is an area of its first two variables, along y one of the others,
+    each at the cost 4π; its file; a desk that knows it; the kinds of bodies)."""
+    folder = tmp_path_factory.mktemp("planes")
+    (folder / "my_planes.py").write_text(PLANES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        kinds = {name: kind_of(f"my_planes:{name}") for name in ("planes", "halves")}
+        moving = gd.bundles.KaluzaKlein(made(kinds["planes"], {})[0])
+        axes = {"displacement": [0.5, 1.0], "turn": [0.1, 0.2, 0.4], "components": (0, 1)}
+        settings = {"method": gd.Direct(harmonics=1, steps=4), "region": (-np.ones(4), np.ones(4)), "starts": 4}
+        found = gd.stroke_map(moving, **axes, **settings)
+        found.save(folder / "map.npz")
+        mapped = read_map(str(folder / "map.npz"), moving, "planes(size=1.0)")
+        yield found, folder / "map.npz", Desk(kinds, {("my_planes:planes", "planes(size=1.0)"): mapped}), kinds
+
+
+@pytest.mark.long
+def test_the_page_is_told_a_map(planes):
+    """All that it needs to predict a stroke: what stands in the map, and the Fourier series of its coefficients."""
+    found, _, desk, _ = planes
+    told = desk.answer("body", {"body": "planes"}, silent)["map"]
+    assert told["names"] == ["x", "y"] and told["units"] == ["", ""] and told["turn"] == [0.1, 0.2, 0.4]
+    assert desk.answer("body", {"body": "planes", "parameters": {"size": 2.0}}, silent)["map"] is None
+    count = found.best.coefficients.shape[-1]
+    table = np.frombuffer(b64decode(told["table"]), "<f8").reshape(2, 3, 10 + 3 * count)
+    basis = np.frombuffer(b64decode(told["basis"]), "<f8").reshape(-1, count)
+    for i, j in np.ndindex(2, 3):
+        row, stroke = table[i, j], found.at(i, j)
+        np.testing.assert_array_equal(row[:3], [found.cost[i, j], found.efficiency[i, j], found.amplitude[i, j]])
+        np.testing.assert_array_equal(
+            row[3:10], [found.branch[i, j], *found.multiplier[i, j], *found.best.hessian[i, j].ravel()]
+        )
+        np.testing.assert_array_equal(row[-2 * count :], found.best.slopes[i, j].ravel())
+        mean, cosine, sine = np.split(basis @ row[10 : 10 + count], [4, 4 + 4 * told["harmonics"]])
+        series = gd.FourierStroke(mean, cosine.reshape(4, -1), sine.reshape(4, -1))
+        for t in (0.0, 0.15, 0.6):
+            np.testing.assert_allclose(series(t), stroke(t), atol=1e-9)
+
+
+@pytest.mark.long
+def test_the_best_stroke_at_a_place_of_a_map(planes):
+    """Between the points, with its certificate, and the Python that gives it."""
+    found, _, desk, _ = planes
+    best = desk.answer("demand", PLANE | {"demand": [0.75, 0.15]}, silent)
+    np.testing.assert_allclose(best["cost"], 4 * np.pi * 0.9, rtol=1e-9)
+    assert best["converged"] and len(best["multiplier"]) == 2
+    body = made(desk.kinds["planes"], {})[0]
+    np.testing.assert_allclose(body.group.log(gd.holonomy(body, the_stroke(best["stroke"]))), [0.75, 0.15], atol=1e-9)
+    again = eval(best["python"], {"gd": gd, "body": found.swimmer})
+    np.testing.assert_allclose(again.cost, best["cost"], rtol=1e-12)
+    said = desk.answer("certificate", {}, silent)["sentences"]
+    assert said[0]["good"] and "by the same two components costs more" in said[1]["text"]
+    with pytest.raises(ValueError, match=r"displacement must lie on the grid, from 0\.5 to 1, got 2"):
+        desk.answer("demand", PLANE | {"demand": [2.0, 0.15]}, silent)
+    with pytest.raises(ValueError, match=r"demand must have the shape \[2\]"):
+        desk.answer("demand", PLANE | {"demand": [0.75]}, silent)
+    with pytest.raises(ValueError, match=r"there is no map of planes\(size=2.0\): make one first"):
+        desk.answer("demand", PLANE | {"parameters": {"size": 2.0}, "demand": [0.75, 0.15]}, silent)
+
+
+@pytest.mark.long
+def test_a_map_of_another_body_is_refused(planes, tmp_path):
+    """By its numbers; or, where these are the same, by what one of its strokes costs."""
+    _, file, desk, kinds = planes
+    larger = gd.bundles.KaluzaKlein(made(kinds["planes"], {"size": 2.0})[0])
+    with pytest.raises(
+        ValueError, match=r"size.* 1.*2.* must be one of the body that the page begins with, planes\(size=2"
+    ):
+        read_map(str(file), larger, "planes(size=2.0)")
+    half = gd.bundles.KaluzaKlein(made(kinds["halves"], {})[0])
+    with pytest.raises(
+        ValueError, match=r"another body: its stroke at the point \(0, 0\) has \(x, y, cost\) .* module:name"
+    ):
+        read_map(str(file), half, "halves()")
+    (tmp_path / "no.npz").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"no\.npz"):
+        read_map(str(tmp_path / "no.npz"), half, "halves()")
+    circle = {"mean": [0.0] * 4, "cosine": [[0.5], [0.0], [0.0], [0.0]], "sine": [[0.0], [0.5], [0.0], [0.0]]}
+    with pytest.raises(ValueError, match="length of a step and a turn, which only bodies that move in a plane have"):
+        desk.answer("map", PLANE | {"stroke": circle, "bounds": None}, silent)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_map_is_made_for_the_page(desk, monkeypatch):
+    """Around the displacement and the turn of the stroke, and as the Python of its best strokes makes it; a cancelled
+    one keeps what it has."""
+    monkeypatch.setattr(maps, "POINTS", 2)
+    monkeypatch.setattr(maps, "STARTS", 2)
+    desk = Desk(desk.kinds)
+    said = []
+    made_map = desk.answer("map", PURCELL | {"bounds": None}, said.append)
+    swimmer = gd.swimmers.Purcell()
+    motion = swimmer.group.log(gd.holonomy(swimmer, the_stroke()))
+    told = made_map["map"]
+    far, turn = np.linalg.norm(motion[:2]), motion[2]
+    np.testing.assert_allclose(told["displacement"], [far / 2, 3 * far / 2], rtol=1e-3)
+    np.testing.assert_allclose(told["turn"], [turn - 0.2, turn + 0.2], atol=1e-3)
+    assert told["names"] == ["displacement", "turn"] and told["units"] == ["", "rad"]
+    assert said[-1]["what"] == "points" and said[-1]["count"] == 4 and made_map["end"] == gd.RESULTS.successful.message
+    ((_, python),) = desk.maps
+    mapped = desk.maps["purcell", python]
+    again = eval(mapped.python, {"gd": gd, "body": swimmer})
+    np.testing.assert_array_equal(again.cost, mapped.found.cost)
+    assert desk.answer("body", {"body": "purcell"}, silent)["map"] == told
+    part = desk.answer("map", PURCELL | {"bounds": None}, lambda _: desk.cancelled.set())
+    assert part["end"] == gd.RESULTS.interrupted.message
+    still = STROKE | {"cosine": [[0.0], [0.0]], "sine": [[0.0], [0.0]]}
+    with pytest.raises(ValueError, match="this one has none: draw another"):
+        desk.answer("map", PURCELL | {"stroke": still, "bounds": None}, silent)
+
+
+@pytest.mark.long
+def test_a_page_with_a_map(planes, tmp_path, capsys, monkeypatch):
+    """The exported page has the map; what cannot be read ends the command, and says what to do."""
+    _, file, _, _ = planes
+    page = tmp_path / "page.html"
+    assert main(["studio", "my_planes:planes", "--map", str(file), "--export", str(page)]) == 0
+    data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', page.read_text(encoding="utf-8"), re.S)[1])
+    assert data["body"]["map"]["displacement"] == [0.5, 1.0]
+    assert main(["studio", "purcell", "--map", str(file), "--export", str(page)]) == 2
+    assert "one of the body that the page begins with, gd.swimmers.Purcell(" in capsys.readouterr().err
+    assert main(["studio", "purcell", "--map", str(tmp_path / "no.npz")]) == 2
+    assert "no.npz" in capsys.readouterr().err
+
+
 def test_data_cannot_leave_its_place():
     """Whatever a file of measurements is called, no script comes of it."""
     name = "</script><!--<script>alert(1)</script>__SCRIPT__"
@@ -520,7 +680,7 @@ def test_data_cannot_leave_its_place():
 
 
 def test_assets_are_small():
-    assert len(assembled({})) < 110_000
+    assert len(assembled({})) < 120_000
 
 
 def test_command_line_errors(capsys, tmp_path):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import jax.numpy as jnp
 import matplotlib
 import numpy as np
 import pytest
@@ -536,3 +537,144 @@ def test_own_body_and_a_server_that_stops(browser, tmp_path):
     assert not np.allclose(before, exact, atol=1e-3)
     np.testing.assert_allclose(page.evaluate("result.motion"), exact, atol=1e-4 * np.abs(exact).max())
     page.close()
+
+
+@pytest.fixture(scope="module")
+def mapped(tmp_path_factory):
+    """(a map of Purcell's swimmer, its file)."""
+    settings = {"starts": 4, "method": gd.Direct(harmonics=4, steps=12)}
+    found = gd.stroke_map(gd.swimmers.Purcell(), displacement=[0.1, 0.13, 0.16], turn=[0.1, 0.15, 0.2], **settings)
+    file = tmp_path_factory.mktemp("map") / "map.npz"
+    found.save(file)
+    return found, file
+
+
+@pytest.fixture(scope="module")
+def of_map(mapped):
+    process, at = started(mapped[1].parent, "purcell", "--map", mapped[1].name)
+    yield at
+    stopped(process)
+
+
+def predicted(found, demand):
+    """(the stroke, its cost) by the nearest corner of the cell of a demand: the stroke to first order in what the
+    demand differs by, the cost to second."""
+    axes = np.asarray(found.displacement), np.asarray(found.turn)
+    i, j = (int(np.abs(axis - x).argmin()) for axis, x in zip(axes, demand))
+    step = np.array(demand) - [axes[0][i], axes[1][j]]
+    best = found.best
+    flat = best.coefficients[i, j] + step @ best.slopes[i, j]
+    cost = best.cost[i, j] + step @ best.multiplier[i, j] + step @ best.hessian[i, j] @ step / 2
+    return gd.FourierStroke.fit(found.task.unknowns(jnp.asarray(flat)), harmonics_of_map(found)), cost
+
+
+def harmonics_of_map(found):
+    return 32 if isinstance(found.task.like, gd.strokes.LegendreStroke) else found.task.like.cosine.shape[1]
+
+
+def place_on_map(page, u, v):
+    box = page.locator("[aria-label='map of strokes'] .field").bounding_box()
+    return box["x"] + u * box["width"], box["y"] + (1 - v) * box["height"]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_the_point_of_a_map(browser, mapped, of_map, tmp_path):
+    """While it is dragged, the stroke is what the map predicts there; when one lets go it is the best one itself."""
+    found, _ = mapped
+    page = opened(browser, of_map)
+    until(page, "exact")
+    first = stroke_of(page)
+    for demand in ([0.1, 0.1], [0.112, 0.18], [0.128, 0.126], [0.16, 0.2]):
+        stroke, cost = predicted(found, demand)
+        told = page.evaluate(f"chart.map.predict({demand})")
+        np.testing.assert_allclose(told["cost"], cost, rtol=1e-12)
+        for name in ("cosine", "sine"):
+            np.testing.assert_allclose(told["stroke"][name], getattr(stroke, name), atol=1e-9)
+        turns = (told["stroke"]["mean"] - np.asarray(stroke.mean)) / (2 * np.pi)  # a search may wind up the hinges
+        np.testing.assert_allclose(turns, np.round(turns), atol=1e-9)
+        assert np.abs(told["stroke"]["mean"]).max() < np.pi
+    page.mouse.move(*place_on_map(page, 0.5, 0.5))
+    page.mouse.down()
+    page.mouse.move(*place_on_map(page, 0.4, 0.8), steps=5)
+    until(page, "state.demand && result.motion[2] > 0.17")
+    demand = page.evaluate("state.demand")
+    np.testing.assert_allclose(demand, [0.124, 0.18], atol=2e-3)
+    assert "predicted from the nearest point of the map" in page.inner_text("#demand")
+    np.testing.assert_allclose(stroke_of(page).cosine, predicted(found, demand)[0].cosine, atol=1e-9)
+    motion = page.evaluate("result.motion")
+    np.testing.assert_allclose([np.hypot(motion[0], motion[1]), motion[2]], demand, rtol=0.02)
+    page.mouse.up()
+    until(page, "state.optimum && exact && find('certificate').innerText.includes('minimum')", 300)
+    best = found.optimum(*demand)
+    assert f"cost {float(best.cost):.6g}" in page.inner_text("#demand")
+    motion = page.evaluate("exact.motion")
+    np.testing.assert_allclose([np.hypot(motion[0], motion[1]), motion[2]], demand, atol=1e-5)
+    assert "as far, with the same turn costs more" in page.inner_text("#certificate")
+    assert "gd.strokes.load_map('map.npz', body).optimum(" in page.evaluate("python()")
+
+    page.locator("[aria-label='map of strokes'] .handle").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(60)
+    np.testing.assert_allclose(page.evaluate("state.demand"), [demand[0] + 0.02 * 0.06, demand[1]], atol=1e-12)
+    until(page, "state.optimum")
+    assert page.evaluate("state.optimum.cost") > best.cost
+    page.keyboard.press("Control+z")
+    until(page, "state.optimum && exact")
+    assert page.evaluate("state.demand") == demand and page.evaluate("state.optimum.cost") == float(best.cost)
+    assert "minimum" in page.inner_text("#certificate")
+    alone = saved(page, "page", tmp_path)
+    page.keyboard.press("Control+z")
+    until(page, "state.demand === null && find('demand').textContent.startsWith('Drag the point')")
+    np.testing.assert_array_equal(stroke_of(page).cosine, first.cosine)
+    page.select_option("#measure", "1")
+    assert page.locator("[aria-label='map of strokes']").text_content().count("efficiency: ") == 1
+    page.close()
+    assert not page.faults
+
+    other = browser.new_page()
+    other.goto(alone.as_uri())
+    until(other, "chart && result")
+    assert f"cost {float(best.cost):.6g}" in other.inner_text("#demand")
+    other.mouse.move(*place_on_map(other, 0.4, 0.8))
+    other.mouse.down()
+    other.mouse.move(*place_on_map(other, 0.75, 0.25), steps=3)
+    other.mouse.up()
+    until(other, "Math.abs(result.motion[2] - 0.125) < 0.01")
+    assert "predicted from the nearest point of the map: the exact one needs the server" in other.inner_text("#demand")
+    there = other.evaluate("state.demand")
+    np.testing.assert_allclose(stroke_of(other).cosine, predicted(found, there)[0].cosine, atol=1e-9)
+    other.close()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_map_belongs_to_its_body(browser, of_map):
+    """It goes when a parameter is changed, and comes back with it; gaps are hatched, and have no stroke."""
+    page = opened(browser, of_map)
+    until(page, "chart && exact")
+    box = page.locator("#parameters input[type=number]").nth(3)
+    box.fill("3")
+    page.keyboard.press("Enter")
+    until(page, "!chart && !asking && !bodyAsked && exact")
+    assert page.locator("[aria-label='map of strokes']").count() == 0 and page.locator("#coloured").is_hidden()
+    assert page.inner_text("#demand") == ""
+    page.click("#undo")
+    until(page, "chart && !asking && exact")
+    before = stroke_of(page)
+    # A map in which nothing was found at its last displacement, and another branch at its first turn.
+    page.evaluate(
+        "(() => { const map = chart.map; for (const j of [0, 1, 2]) map.rows[6 + j].fill(NaN); map.rows[1][3] = 1;"
+        " chart.svg.remove(); chart = new MapPanel(find('panels'), map, false, 0); listenMap(chart); })()"
+    )
+    assert page.locator(".gap").count() == 3 and page.locator(".border").get_attribute("d").count("M") == 3
+    told = page.evaluate(
+        "[chart.map.predict([0.15, 0.15]), chart.map.value([0.15, 0.15], 0), chart.map.predict([0.14, 0.1]).cost]"
+    )
+    assert told[0] is not None and np.isnan(told[1])  # to the left there is one
+    page.evaluate("chart.map.rows.forEach(row => row.fill(NaN))")
+    page.mouse.click(*place_on_map(page, 0.5, 0.5))  # where the point is
+    assert page.inner_text("#demand") == "No stroke is known around there."
+    np.testing.assert_array_equal(stroke_of(page).cosine, before.cosine)
+    page.close()
+    assert not page.faults

@@ -29,7 +29,7 @@ def visiting(visit):
     """Runs visit(address) beside a server."""
 
     async def run():
-        server = application(KINDS, "purcell", [], TOKEN).listen(port=0, address="127.0.0.1")
+        server = application(KINDS, {}, "purcell", [], TOKEN).listen(port=0, address="127.0.0.1")
         port = next(iter(server._sockets.values())).getsockname()[1]
         try:
             return await asyncio.wait_for(visit(f"127.0.0.1:{port}"), 120)

@@ -15,6 +15,7 @@ from geodyn._control.families.front import Demands, Optimum, Task, coarse_from, 
 from geodyn._control.families.maps import StrokeMap, StrokeSheet, load_map, task_differences
 from geodyn._control.families.varied import towing_drag
 from geodyn._control.methods.method import Direct
+from geodyn._control.problem.minimise import Progress
 from geodyn._control.search.checks import (
     check_count,
     check_kinds,
@@ -334,7 +335,7 @@ def stroke_map(
     seed: Index = 0,
     drag: Number | None = None,
     save: File | None = None,
-    progress: bool = False,
+    progress: Progress = False,
 ) -> StrokeMap:
     """The best strokes over a grid of two demands: by default of a length of the translation and a turn in the plane.
 
@@ -361,7 +362,8 @@ def stroke_map(
         drag: towing drag of the efficiency, see `gd.efficiency`.
         save: a `.npz` file to keep the map in while it grows; the same call goes on from there after a crash or Ctrl-C,
             and reads it when it is complete. `gd.strokes.load_map` reads it too.
-        progress: whether to show a bar; Ctrl-C keeps what was found so far.
+        progress: whether to show a bar, or a function (points with a stroke, strokes tried) that is called every few
+            strokes; Ctrl-C, or KeyboardInterrupt raised by that function, keeps what was found so far.
 
     Returns:
         StrokeMap.
@@ -427,14 +429,17 @@ def stroke_map(
     end, last = RESULTS.successful, time.monotonic()
     most = ATTEMPTS * axes[0].size * axes[1].size
     try:
-        with tqdm(total=axes[0].size * axes[1].size, disable=not progress, unit="points", desc="map") as bar:
+        with tqdm(total=axes[0].size * axes[1].size, disable=progress is not True, unit="points", desc="map") as bar:
             seeds = [] if any(search.kept.values()) else _seeds(search, begin, corners, int(starts), int(seed), places)
             offers = seeds or search.offers()
             while offers:
                 # A few at a time, so that Ctrl-C and the file are never far behind.
                 for part in range(0, len(offers), 16):
                     search.solve(offers[part : part + 16])
-                    bar.update(sum(map(bool, search.kept.values())) - bar.n)
+                    reached = sum(map(bool, search.kept.values()))
+                    bar.update(reached - bar.n)
+                    if callable(progress):
+                        progress(reached, float(search.attempts))
                     if save is not None and time.monotonic() - last > EVERY:
                         search.found(worth, RESULTS.interrupted).save(save)
                         last = time.monotonic()

@@ -3,9 +3,9 @@
 const data = JSON.parse(document.getElementById("data").textContent), find = id => document.getElementById(id);
 const state = {
   body: null, parameters: {}, pair: [0, 1], at: [], lower: [], upper: [], frame: "body", stroke: null, old: null, mode: "pull",
-  bounds: null, harmonics: 4, optimum: null, family: null, member: 0,
+  bounds: null, harmonics: 4, optimum: null, family: null, member: 0, demand: null,
 };
-let fields = {}, panels = [], view = null, result = null, exact = null, past = [], future = [], moment = 0, playing = true, searching = false;
+let fields = {}, panels = [], chart = null, view = null, result = null, exact = null, past = [], future = [], moment = 0, playing = true, searching = false;
 
 // ---------------------------------------------------------------------------------------------------- the server
 
@@ -53,7 +53,7 @@ class Server {
   cancel() { if (this.open) this.socket.send(JSON.stringify({number: ++this.number, ask: "cancel", given: {}})); }
 }
 const DOING = {body: "looking at the body", fields: "computing the curvature", exact: "", optimise: "optimising", certificate: "looking for evidence",
-  family: "following the family", film: "drawing the film", places: "computing where the body is", page: "writing the page", measure: "fitting the data"};
+  family: "following the family", map: "making the map", demand: "computing the best stroke", film: "drawing the film", places: "computing where the body is", page: "writing the page", measure: "fitting the data"};
 function busy() {
   const asked = server ? [...server.waiting.values()].filter(r => DOING[r.ask]) : [], first = asked[0];
   find("status").classList.toggle("busy", asked.length > 0);
@@ -92,7 +92,7 @@ function arrive(body, parameters = {}) {
   const [lower, upper] = [body.lower.slice(0, 2), body.upper.slice(0, 2)], alike = fields.body && result && comparable(state.body, body) && lies(state.stroke);
   if (!alike) state.old = null;
   else if (!state.old || !sameBody(state.old)) keep();
-  Object.assign(state, {body, parameters, pair: [0, 1], at: [...body.start], lower, upper, bounds: null, optimum: null, family: null});
+  Object.assign(state, {body, parameters, pair: [0, 1], at: [...body.start], lower, upper, bounds: null, optimum: null, family: null, demand: null});
   if (!alike) state.stroke = circle();
   if (body.based || body.fitted !== null) state.bounds = [[...lower], [...upper]];
   [past, future, panels, fields, view, result, exact, accepted] = [[], [], [], {}, null, null, null, parameters];
@@ -133,6 +133,7 @@ function show() {  // new panels
   panels = state.body.group.names.map((_, c) => new Panel(find("panels"), c, field(), state.body.variables, dark()));
   if (state.body.metric && find("metric").checked) panels.push(new MetricPanel(find("panels"), panels.length, field(), state.body.variables, dark()));
   panels.forEach(panel => { listen(panel); panel.vectors(find("vectors").checked); });
+  showMap();
   const {size, error} = field(), fine = error < 1e-4;
   find("accuracy").textContent = `Numbers while dragging come from A on a grid of ${size} × ${size} shapes, which gives A between them `
     + (error > 0 ? `to ${error.toExponential(0)} of its largest value` : "exactly")
@@ -185,7 +186,7 @@ function changedParameter(name, value) {
   remember(`parameter ${name}`);
   if (!state.old && fields.body && result) keep();  // the numbers before stay beside those after
   state.parameters = {...state.parameters, [name]: value};
-  state.optimum = state.family = null;
+  state.optimum = state.family = state.demand = null;
   find("branch").hidden = true;
   abandon();
   changedBody();
@@ -290,7 +291,7 @@ function circle() {  // around the shape that is held, in the present slice
 // ---------------------------------------------------------------------------------------------------- the stroke
 
 // Undo brings back all that the hand changes: a snapshot is kept before each change. Movements of one slider are one.
-const KEPT = ["parameters", "pair", "at", "lower", "upper", "stroke", "old", "bounds", "optimum"];
+const KEPT = ["parameters", "pair", "at", "lower", "upper", "stroke", "old", "bounds", "optimum", "demand"];
 const snapshot = () => copied(Object.fromEntries(KEPT.map(name => [name, state[name]])));
 let latest = {what: null, at: 0};
 function remember(what = null) {
@@ -317,6 +318,7 @@ function change(stroke, {keeps = true, from = "hand"} = {}) {
   if (keeps) remember();
   state.stroke = stroke;
   if (from !== "search") state.optimum = null;
+  if (from !== "map") state.demand = null;
   if (!flat(stroke, state.pair) || lies(stroke)) update();
   else { state.at = stroke.mean.map((x, i) => state.pair.includes(i) ? state.at[i] : x); buildSlice(); refresh({look: true}); update(); }
 }
@@ -331,12 +333,13 @@ function compute() {
   exact = null;
   if (sliced) {
     result = field().swim(stroke);
-    if (!inside(field(), stroke)) result.predicted = null;  // the area is known inside of the picture only
+    if (!inside(field(), stroke)) Object.assign(result, {predicted: null}, data.alone ? {motion: null, cost: null} : {});  // the grid ends there
     view?.take(fields.body, stroke, field() === fields.body ? result.path : fields.body.swim(stroke).path);
   } else result = {motion: null, cost: null, predicted: null};
   // Strokes that leave the slice have their numbers from the server, in the body frame.
   result.old = !old ? null : !sameBody(old) ? (shown === fields.body ? old.told : {motion: null, cost: old.told.cost}) : lies(old) ? shown.swim(old) : shown === fields.body ? old.told : {motion: null, cost: old.told.cost};
   panels.forEach(panel => panel.draw(stroke, pair, state));
+  pointed();
   boxed();
   tell();
   seen();
@@ -347,7 +350,7 @@ function compute() {
 let timer = null;
 function later() {  // at rest, the exact numbers
   clearTimeout(timer);
-  find("check").textContent = data.alone && !result.motion ? "This stroke leaves the slice: its numbers need the server." : "";
+  find("check").textContent = data.alone && !result.motion ? `This stroke leaves the ${lies(state.stroke) ? "picture" : "slice"}: its numbers need the server.` : "";
   if (data.alone || !server.open) return;
   timer = setTimeout(async () => {
     const stroke = state.stroke, sliced = lies(stroke), at = copied({...request()});
@@ -500,7 +503,7 @@ function listen(panel) {
   const {svg} = panel, {pair} = panel.field;
   svg.onpointerdown = event => {
     if (event.button) return;
-    const at = panel.place(event), r = panel.from(at), {handle, edge} = event.target.dataset;
+    const at = placeIn(svg, event), r = panel.from(at), {handle, edge} = event.target.dataset;
     if (!lies(state.stroke) && state.mode !== "draw" && !event.target.dataset.edge) { find("check").textContent = "This stroke leaves the slice: draw or choose another to change it here."; return; }
     if (edge) grip = {edge};
     else if (state.mode === "draw") { if (event.target !== panel.image) return; grip = {points: [r]}; }
@@ -513,7 +516,7 @@ function listen(panel) {
   };
   svg.onpointermove = event => {
     if (!grip) return;
-    const r = panel.from(panel.place(event)).map((x, a) => Math.min(state.upper[a], Math.max(state.lower[a], x)));
+    const r = panel.from(placeIn(svg, event)).map((x, a) => Math.min(state.upper[a], Math.max(state.lower[a], x)));
     if (grip.points) { grip.points.push(r); panel.drawn.setAttribute("points", points(grip.points.map(panel.to))); }
     else if (grip.edge) boundAt(grip.edge, r);
     else if (grip.n !== undefined) change(dragged(grip.first, pair, state.mode, grip.n, grip.start, r), {keeps: false});
@@ -579,38 +582,43 @@ function boxed() {  // the edges of the box as numbers
 // ---------------------------------------------------------------------------------------------------- searches
 
 function problem() {
-  const boxes = [...find("amounts").querySelectorAll("input")], values = boxes.map(e => +e.value), m = state.at.length;
+  const boxes = [...find("amounts").querySelectorAll("input")], values = boxes.map(e => +e.value);
   const blank = boxes.find(e => e.value === "");
   if (blank) { blank.focus(); throw new Error(`type a number for ${blank.ariaLabel}`); }
-  const wide = [new Array(m).fill(-1e9), new Array(m).fill(1e9)];
-  if (state.bounds) state.pair.forEach((i, a) => { wide[0][i] = state.bounds[0][a]; wide[1][i] = state.bounds[1][a]; });
-  return request({goal: find("goal").value, displacement: values, harmonics: Math.max(state.harmonics, 12), stroke: state.stroke, bounds: state.bounds ? wide : null});
+  return request({goal: find("goal").value, displacement: values, harmonics: Math.max(state.harmonics, 12), stroke: state.stroke, bounds: wideBounds()});
 }
+const wideBounds = () => {
+  const m = state.at.length, wide = [new Array(m).fill(-1e9), new Array(m).fill(1e9)];
+  if (state.bounds) state.pair.forEach((i, a) => { wide[0][i] = state.bounds[0][a]; wide[1][i] = state.bounds[1][a]; });
+  return state.bounds ? wide : null;
+};
 function abandon() {  // a search for a body that is no longer shown
   if (searching) { ended = count; server.cancel(); }
 }
 let count = 0, ended = null;  // of the search that runs: its last word, and the count at which it was cancelled
-async function search(what, done) {
+const SEARCHES = ["optimise", "family", "chart"];
+async function search(what, problem, done) {
   [searching, count, ended] = [true, 0, null];
   find("cancel").disabled = false;
-  find("optimise").disabled = find("family").disabled = true;
+  SEARCHES.forEach(id => { find(id).disabled = true; });
   find("progress").textContent = "compiling, or looking for a beginning …";
   const body = () => JSON.stringify([state.body.name, state.parameters]), before = body();
   try {
     const found = await server.ask(what, problem(), told => {
       count = told.count;
       if (ended !== null) return;
-      find("progress").textContent = told.what === "iteration" ? `iteration ${count}: off an optimum by ${told.value.toExponential(1)}` : `${count} strokes, now at ${told.value.toPrecision(3)}`;
+      find("progress").textContent = told.what === "iteration" ? `iteration ${count}: off an optimum by ${told.value.toExponential(1)}`
+        : told.what === "points" ? `${count} points of the map have a stroke; ${told.value} strokes were tried` : `${count} strokes, now at ${told.value.toPrecision(3)}`;
     });
     if (body() !== before) throw new Error("the body was changed meanwhile: the search for the one before was ended");
     await done(found);
   } catch (error) { find("progress").textContent = error.message; }
   searching = false;
   find("cancel").disabled = true;
-  find("optimise").disabled = find("family").disabled = !server.open;
+  SEARCHES.forEach(id => { find(id).disabled = !server.open; });
 }
 function optimise() {
-  return search("optimise", async found => {
+  return search("optimise", problem, async found => {
     if (ended === 0) { find("progress").textContent = "cancelled before it began: the stroke is as it was"; return; }
     const started = result.cost, turn = find("goal").value === "distance" && result.motion ? Math.max(0, ...result.motion.slice(field().group.translations).map(Math.abs)) : 0;
     remember();
@@ -622,15 +630,18 @@ function optimise() {
     const turned = turn > 1e-3 ? `; the stroke before also turned by ${turn.toPrecision(3)}, which may be why it cost less` : "";
     find("progress").textContent = (found.converged ? `found in ${found.iterations} iterations: cost ${found.cost.toPrecision(6)}`
       : ended !== null ? `cancelled after ${found.iterations} iterations: the stroke so far, which is no optimum` : found.result) + drawn + (found.converged && found.cost > started ? turned : "");
-    found.said = [{good: false, text: "looking for evidence …"}];
-    try {
-      found.said = (await server.ask("certificate", {})).sentences;
-    } catch (error) { found.said = []; fault(error); }
-    tell();
+    await evidence(found);
   });
 }
+async function evidence(found) {
+  found.said = [{good: false, text: "looking for evidence …"}];
+  try {
+    found.said = (await server.ask("certificate", {})).sentences;
+  } catch (error) { found.said = []; fault(error); }
+  tell();
+}
 function follow() {
-  return search("family", async family => {
+  return search("family", problem, async family => {
     state.family = family;
     find("progress").textContent = ended !== null ? `cancelled: the ${family.strokes.length} strokes so far` : `${family.strokes.length} strokes; beyond: ${family.end}`;
     remember();
@@ -678,6 +689,79 @@ function marked(i) {  // where a stroke of the family is on its curves
   find("along").value = i;
   [...find("charts").children].forEach(svg => svg.place(i));
   find("member").textContent = `net motion ${round(chosen.displacement, 5)}, cost ${chosen.cost.toPrecision(5)}, ${state.body.towing ? "efficiency" : "distance²/cost"} ${chosen.efficiency.toPrecision(4)}` + (chosen.minimum ? "" : " (no minimum)");
+}
+
+// ---------------------------------------------------------------------------------------------------- the map
+
+find("measure").replaceChildren(...MEASURES.map((name, k) => new Option(name, k)));
+function makeMap() {
+  return search("map", () => request({stroke: state.stroke, bounds: wideBounds()}), async found => {
+    state.body.map = found.map;
+    const {displacement, turn} = found.map;
+    find("progress").textContent = ended !== null ? "cancelled: the map so far" : `a map of ${displacement.length} × ${turn.length} strokes: drag its point`;
+    show();
+  });
+}
+function showMap() {
+  const {map} = state.body;
+  find("coloured").hidden = !map;
+  chart = map ? new MapPanel(find("panels"), new StrokeMap(map), dark(), +find("measure").value) : null;
+  if (chart) listenMap(chart);
+}
+function pointed(problem = "") {  // where the point is, and what its stroke is
+  const {demand, optimum} = state;
+  chart?.draw(demand);
+  if (!chart) { find("demand").textContent = ""; return; }
+  const places = chart.map.told(demand ?? chart.at);
+  const told = !demand ? "Drag the point of the map: the stroke is then the best one there, in the body frame." : optimum ? `${places}: cost ${optimum.cost.toPrecision(6)}`
+    : `${places}: cost ${chart.map.predict(demand).cost.toPrecision(4)}, predicted from the nearest point of the map` + (data.alone || !server.open ? ": the exact one needs the server" : "");
+  find("demand").textContent = problem || told;
+}
+function aim(demand) {  // the point is there now: its stroke, as the map predicts it
+  const there = chart.map.within(demand), predicted = chart.map.predict(there);
+  if (!predicted) { pointed("No stroke is known around there."); return; }
+  state.demand = there;
+  setHarmonics(chart.map.harmonics, false);
+  change(predicted.stroke, {keeps: false, from: "map"});
+}
+let settling = false;
+async function settle() {  // at rest: the optimum itself, by the server
+  if (settling || data.alone || !server.open || !state.demand) return;
+  settling = true;
+  const {stroke, demand} = state;
+  try {
+    const found = await server.ask("demand", request({demand}));
+    if (stroke === state.stroke) {
+      change(found.stroke, {keeps: false, from: "map"});
+      state.optimum = found;
+      await evidence(found);
+    }
+  } catch (error) { if (stroke === state.stroke) pointed(error.message); }
+  settling = false;
+  if (state.demand && !state.optimum && stroke !== state.stroke) settle();
+}
+function listenMap({svg, image, handle, map, from, reach}) {
+  let held = false, rest = null;
+  svg.onpointerdown = event => {
+    if (event.button || searching || (event.target !== image && event.target !== handle)) return;
+    held = true;
+    svg.setPointerCapture(event.pointerId);
+    event.preventDefault();
+    handle.focus();
+    remember();
+    if (event.target === image || !state.demand) aim(from(placeIn(svg, event)));
+  };
+  svg.onpointermove = event => { if (held) aim(from(placeIn(svg, event))); };
+  svg.onpointerup = svg.onpointercancel = () => { if (held) settle(); held = false; };
+  svg.onkeydown = event => {
+    const shift = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]}[event.key];
+    if (!shift || searching) return;
+    event.preventDefault();
+    remember("map");
+    aim(chart.at.map((x, a) => x + shift[a] * (event.shiftKey ? 0.002 : 0.02) * reach[a]));
+    clearTimeout(rest);
+    rest = setTimeout(settle, 300);
+  };
 }
 
 // ---------------------------------------------------------------------------------------------------- export
@@ -728,8 +812,8 @@ const exports = {
   },
   gif: async () => save("stroke.gif", "data:image/gif;base64," + (await server.ask("film", request({stroke: state.stroke}))).gif),
   page: async () => {
-    const {stroke, old, frame, mode, bounds, harmonics, family, member, optimum} = state;
-    const {html} = await server.ask("page", request({state: {parameters: state.parameters, pair: state.pair, at: state.at, stroke, old, frame, mode, bounds, harmonics, family, member, optimum}}));
+    const {stroke, old, frame, mode, bounds, harmonics, family, member, optimum, demand} = state;
+    const {html} = await server.ask("page", request({state: {parameters: state.parameters, pair: state.pair, at: state.at, stroke, old, frame, mode, bounds, harmonics, family, member, optimum, demand}}));
     save("studio.html", html, "text/html");
   },
 };
@@ -828,6 +912,8 @@ find("vectors").onchange = event => panels.forEach(panel => panel.vectors(event.
 find("metric").onchange = () => { if (panels.length) show(); };
 find("optimise").onclick = () => optimise();
 find("family").onclick = () => follow();
+find("chart").onclick = () => makeMap();
+find("measure").onchange = event => { chart.measure = +event.target.value; chart.paint(dark()); };
 find("cancel").onclick = () => { ended = count; server.cancel(); find("cancel").disabled = true; find("progress").textContent = "cancelling …"; };
 find("along").oninput = event => member(+event.target.value);
 find("keep").onclick = () => { remember(); keep(); update(); };
@@ -845,12 +931,13 @@ find("redo").onclick = () => step(future, past);
 find("play").onclick = () => play(!playing);
 find("time").oninput = event => { play(false); moment = +event.target.value; frame(); };
 find("trail").onchange = () => frame();
+const repaint = () => [...panels, ...(chart ? [chart] : [])].forEach(panel => panel.paint(dark()));
 find("theme").onclick = () => {
   document.documentElement.dataset.theme = dark() ? "light" : "dark";
-  panels.forEach(panel => panel.paint(dark()));
+  repaint();
   frame();
 };
-matchMedia("(prefers-color-scheme: dark)").onchange = () => { panels.forEach(panel => panel.paint(dark())); frame(); };
+matchMedia("(prefers-color-scheme: dark)").onchange = () => { repaint(); frame(); };
 document.onkeydown = event => {
   const writing = event.target.matches("textarea, select, input:not([type=radio], [type=checkbox], [type=range])");
   if ((event.ctrlKey || event.metaKey) && !writing && event.key === "z") { event.preventDefault(); step(past, future); }
@@ -870,8 +957,8 @@ if (data.alone) {
   arrive(data.body, parameters ?? {});
   find("parameters").querySelectorAll("input, select").forEach(e => { e.disabled = true; });
   Object.assign(state, {pair, at, lower: data.fields.body.lower, upper: data.fields.body.upper});
-  const {stroke, old, frame: shown, mode, bounds, harmonics, family, member: along, optimum} = data.state;
-  Object.assign(state, {stroke: stroke ?? state.stroke, old: old ?? null, bounds: bounds ?? state.bounds, harmonics: harmonics ?? state.harmonics, optimum: optimum ?? null});
+  const {stroke, old, frame: shown, mode, bounds, harmonics, family, member: along, optimum, demand} = data.state;
+  Object.assign(state, {stroke: stroke ?? state.stroke, old: old ?? null, bounds: bounds ?? state.bounds, harmonics: harmonics ?? state.harmonics, optimum: optimum ?? null, demand: demand ?? null});
   for (const [name, told] of Object.entries(data.fields)) fields[name] = new Field(told, groupOf(data.body.group));
   view = viewOf(find("view"), data.body, data.fields.body.look);
   if (data.places) view.show(data.places, state.stroke);

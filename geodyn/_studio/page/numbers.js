@@ -3,6 +3,7 @@
 
 const bytes = text => Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer;
 const floats = text => new Float32Array(bytes(text));
+const doubles = text => new Float64Array(bytes(text));
 
 // Lagrange's polynomials of degree five on the six grid points around x, which is counted in cells.
 const ORDER = 6, DENOMINATORS = [-120, 24, -12, 12, -24, 120];

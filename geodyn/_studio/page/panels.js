@@ -26,6 +26,10 @@ function ticks(low, high) {
   for (let k = Math.ceil(low / wide - 1e-9); k * wide <= high + 1e-9 * wide; k++) list.push(round(k * wide, 6));
   return list;
 }
+function placeIn(svg, event) {  // of the pointer, in the units of the picture
+  const p = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+  return [p.x, p.y];
+}
 const points = list => list.map(p => `${p[0].toFixed(2)},${p[1].toFixed(2)}`).join(" ");
 
 class Panel {
@@ -156,10 +160,6 @@ class Panel {
     const [x, y] = this.to(pair.map(i => r[i]));
     this.point.setAttribute("cx", x);
     this.point.setAttribute("cy", y);
-  }
-  place(event) {  // of the pointer, in the units of the picture
-    const inverse = this.svg.getScreenCTM().inverse(), p = new DOMPoint(event.clientX, event.clientY).matrixTransform(inverse);
-    return [p.x, p.y];
   }
 }
 
