@@ -7,6 +7,8 @@ import numpy as np
 
 MOST = 100_000
 """The most numbers in one array."""
+HARMONICS = 32
+"""The most harmonics of a stroke of the page."""
 
 
 def number(name: str, value: Any, low: float | int = -1e12, high: float | int = 1e12, *, whole: bool = False) -> float:

@@ -31,15 +31,13 @@ from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Str
 from geodyn._plot.shapes.swimmers import check_swimmer, swim
 from geodyn._studio.assemble import assembled
 from geodyn._studio.bodies import Kind, describe, made, measured, with_metric
-from geodyn._studio.checks import choice, number, numbers, words
+from geodyn._studio.checks import HARMONICS, choice, number, numbers, words
 from geodyn._studio.fields import FRAMES, Slice, drawing, fields, look
 from geodyn._studio.maps import Mapped, make_map, whole_turns
 from geodyn._studio.places import places
 from geodyn._studio.words import sentences
 
 STEPS = 128
-HARMONICS = 32
-"""The most harmonics of a stroke of the page."""
 
 Report = Callable[[dict], None]
 # (pair, at, lower, upper) of a slice: which two shape variables move, the whole shape, and the corners of their box.
@@ -334,7 +332,7 @@ class Desk:
 
     def _told(self, stroke: Stroke, energy: float) -> dict:
         """A stroke for the page: as Fourier coefficients, and as Python."""
-        if isinstance(stroke, LegendreStroke):
+        if isinstance(stroke, LegendreStroke) or stroke.cosine.shape[1] > HARMONICS:
             stroke = FourierStroke.fit(stroke, HARMONICS)
         parts = {name: np.asarray(getattr(stroke, name)).tolist() for name in ("mean", "cosine", "sine")}
         return {"stroke": parts, "cost": energy}

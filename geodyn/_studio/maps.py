@@ -16,15 +16,12 @@ from geodyn._locomotion.motion.holonomy import cost, holonomy
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke
 from geodyn._plot.pages.encoding import text
 from geodyn._plot.shapes.names import pose_names
+from geodyn._studio.checks import HARMONICS
 
 POINTS = 6
 """Points along each axis of a map that is made for the page."""
 STARTS = 8
 """Random strokes at each of its first nine points: a map of the page is to be there within a minute."""
-SPREAD = 0.2
-"""How far its turns go to either side of that of the stroke, in radians."""
-WAVES = 32
-"""Harmonics of a stroke of a map that is no Fourier series."""
 
 
 class Mapped(NamedTuple):
@@ -94,9 +91,11 @@ def make_map(
     turn = float(motion[-1])
     if not far > 1e-6:
         raise ValueError("a map is made around the displacement of the stroke, and this one has none: draw another.")
+    # To either side, turns that move the parts of the body about as far as the stroke moves it.
+    spread = far / _arm(body, stroke.mean)
     axes: dict[str, Any] = {
         "displacement": _rounded(np.linspace(0.5 * far, 1.5 * far, POINTS)),
-        "turn": _rounded(np.linspace(turn - SPREAD, turn + SPREAD, POINTS)),
+        "turn": _rounded(np.linspace(turn - spread, turn + spread, POINTS)),
         "region": tuple(np.asarray(corner).tolist() for corner in region),
         "starts": STARTS,
     }
@@ -107,6 +106,13 @@ def make_map(
         raise ValueError("cancelled before a stroke was found.")
     given = ", ".join(f"{name}={value!r}" for name, value in axes.items())
     return Mapped(found, f"gd.stroke_map(body, {given})", told_map(found))
+
+
+def _arm(body: AbstractInvariantMetric, r: Float[Array, " m"]) -> float:
+    """The length of the arm at which a turn is as hard as a step, of a body in the plane with its shape held."""
+    still = jnp.zeros_like(r)
+    step_x, step_y, turn = (float(body.quadratic_form(r, along, still)) for along in jnp.eye(3))
+    return float(np.sqrt(2 * turn / (step_x + step_y)))
 
 
 def _rounded(axis: np.ndarray) -> list[float]:
@@ -184,8 +190,9 @@ def _names(found: StrokeMap) -> tuple[list[str], list[str]]:
 
 
 def _harmonics(found: StrokeMap) -> int:
+    """Those of its strokes, or as many as the page can have: more of them, or strokes that are no Fourier series."""
     like = found.task.like
-    return like.cosine.shape[1] if isinstance(like, FourierStroke) else WAVES
+    return min(like.cosine.shape[1], HARMONICS) if isinstance(like, FourierStroke) else HARMONICS
 
 
 def _basis(found: StrokeMap) -> Float[Array, "P n"]:
@@ -193,9 +200,7 @@ def _basis(found: StrokeMap) -> Float[Array, "P n"]:
     harmonics = _harmonics(found)
 
     def fourier(flat: Float[Array, " n"]) -> Float[Array, " P"]:
-        stroke: Stroke = found.task.unknowns(flat)
-        if isinstance(stroke, LegendreStroke):
-            stroke = FourierStroke.fit(stroke, harmonics)
+        stroke = FourierStroke.fit(found.task.unknowns(flat), harmonics)
         return jnp.concatenate([stroke.mean, stroke.cosine.ravel(), stroke.sine.ravel()])
 
     count = found.best.coefficients.shape[-1]

@@ -628,33 +628,47 @@ def test_a_map_of_another_body_is_refused(planes, tmp_path):
 
 
 @pytest.mark.long
+def test_whole_turns_of_hinges():
+    """A search may wind them up; half of a hinge is another shape after a turn of it."""
+    mean = np.array([0.3, 0.2 - 4 * np.pi])
+    np.testing.assert_allclose(maps.whole_turns(gd.swimmers.Purcell(), mean), [0.0, -4 * np.pi])
+    halved = gd.swimmers.Modes(gd.swimmers.Purcell(), [[1.0, 0.0], [0.0, 0.25]])
+    np.testing.assert_allclose(maps.whole_turns(halved, mean + np.array([2 * np.pi, 0.0])), [2 * np.pi, 0.0])
+
+
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_map_is_made_for_the_page(desk, monkeypatch):
     """Around the displacement and the turn of the stroke, and as the Python of its best strokes makes it; a cancelled
     one keeps what it has."""
-    monkeypatch.setattr(maps, "POINTS", 2)
-    monkeypatch.setattr(maps, "STARTS", 2)
+    monkeypatch.setattr(maps, "POINTS", 3)
+    monkeypatch.setattr(maps, "STARTS", 4)
     desk = Desk(desk.kinds)
     said = []
-    made_map = desk.answer("map", PURCELL | {"bounds": None}, said.append)
+    stroke = {"mean": [0.0, 0.0], "cosine": [[0.7], [0.2]], "sine": [[-0.2], [0.6]]}
+    given = PURCELL | {"stroke": stroke, "bounds": [[-2.0, -2.0], [2.0, 2.0]]}
+    made_map = desk.answer("map", given, said.append)
     swimmer = gd.swimmers.Purcell()
-    motion = swimmer.group.log(gd.holonomy(swimmer, the_stroke()))
+    motion = swimmer.group.log(gd.holonomy(swimmer, the_stroke(stroke)))
     told = made_map["map"]
     far, turn = np.linalg.norm(motion[:2]), motion[2]
-    np.testing.assert_allclose(told["displacement"], [far / 2, 3 * far / 2], rtol=1e-3)
-    np.testing.assert_allclose(told["turn"], [turn - 0.2, turn + 0.2], atol=1e-3)
+    np.testing.assert_allclose(told["displacement"], [far / 2, far, 3 * far / 2], rtol=1e-3)
+    # The straight body of length 3: its drag is 3 along x, 6 along y, and 2 · 3³ / 12 = 4.5 against a turn.
+    np.testing.assert_allclose(told["turn"], [turn - far, turn, turn + far], atol=1e-3)
     assert told["names"] == ["displacement", "turn"] and told["units"] == ["", "rad"]
-    assert said[-1]["what"] == "points" and said[-1]["count"] == 4 and made_map["end"] == gd.RESULTS.successful.message
+    assert said[-1]["what"] == "points" and said[-1]["count"] == 9 and made_map["end"] == gd.RESULTS.successful.message
     ((_, python),) = desk.maps
     mapped = desk.maps["purcell", python]
+    shapes = jax.vmap(mapped.found.at(2, 1))(jnp.arange(64) / 64)
+    assert mapped.found.task.bounded == (0, 1) and jnp.abs(shapes).max() < 2.0 + 1e-6
     again = eval(mapped.python, {"gd": gd, "body": swimmer})
     np.testing.assert_array_equal(again.cost, mapped.found.cost)
     assert desk.answer("body", {"body": "purcell"}, silent)["map"] == told
-    part = desk.answer("map", PURCELL | {"bounds": None}, lambda _: desk.cancelled.set())
+    part = desk.answer("map", given, lambda _: desk.cancelled.set())
     assert part["end"] == gd.RESULTS.interrupted.message
-    still = STROKE | {"cosine": [[0.0], [0.0]], "sine": [[0.0], [0.0]]}
+    still = stroke | {"cosine": [[0.0], [0.0]], "sine": [[0.0], [0.0]]}
     with pytest.raises(ValueError, match="this one has none: draw another"):
-        desk.answer("map", PURCELL | {"stroke": still, "bounds": None}, silent)
+        desk.answer("map", given | {"stroke": still}, silent)
 
 
 @pytest.mark.long

@@ -626,13 +626,13 @@ function optimise() {
     setHarmonics(harmonicsOf(found.stroke), false);
     change(found.stroke, {keeps: false, from: "search"});
     state.optimum = found;
-    const drawn = found.drawn > 1e-5 ? `; it has a corner where it begins, which ${harmonicsOf(found.stroke)} harmonics draw: what is shown moves ${(100 * found.drawn).toPrecision(1)} % otherwise` : "";
     const turned = turn > 1e-3 ? `; the stroke before also turned by ${turn.toPrecision(3)}, which may be why it cost less` : "";
     find("progress").textContent = (found.converged ? `found in ${found.iterations} iterations: cost ${found.cost.toPrecision(6)}`
-      : ended !== null ? `cancelled after ${found.iterations} iterations: the stroke so far, which is no optimum` : found.result) + drawn + (found.converged && found.cost > started ? turned : "");
+      : ended !== null ? `cancelled after ${found.iterations} iterations: the stroke so far, which is no optimum` : found.result) + cornered(found) + (found.converged && found.cost > started ? turned : "");
     await evidence(found);
   });
 }
+const cornered = found => found.drawn > 1e-5 ? `; it has a corner where it begins, which ${harmonicsOf(found.stroke)} harmonics draw: what is shown moves ${(100 * found.drawn).toPrecision(1)} % otherwise` : "";
 async function evidence(found) {
   found.said = [{good: false, text: "looking for evidence …"}];
   try {
@@ -713,7 +713,7 @@ function pointed(problem = "") {  // where the point is, and what its stroke is
   chart?.draw(demand);
   if (!chart) { find("demand").textContent = ""; return; }
   const places = chart.map.told(demand ?? chart.at);
-  const told = !demand ? "Drag the point of the map: the stroke is then the best one there, in the body frame." : optimum ? `${places}: cost ${optimum.cost.toPrecision(6)}`
+  const told = !demand ? "Drag the point of the map: the stroke is then the best one there, in the body frame." : optimum ? `${places}: cost ${optimum.cost.toPrecision(6)}${cornered(optimum)}`
     : `${places}: cost ${chart.map.predict(demand).cost.toPrecision(4)}, predicted from the nearest point of the map` + (data.alone || !server.open ? ": the exact one needs the server" : "");
   find("demand").textContent = problem || told;
 }
