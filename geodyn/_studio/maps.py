@@ -58,7 +58,7 @@ def read_map(path: str, body: AbstractInvariantMetric, called: str) -> Mapped:
             f"--map {path} is of another body: its stroke at the point ({i}, {j}) has ({names}) {told.round(6)} in the"
             f" map, {here.round(6)} here. {remedy}"
         )
-    return Mapped(found, f"gd.strokes.load_map({path!r}, body)", told_map(found))
+    return Mapped(found, f"gd.strokes.load_map({path!r}, body)", told_map(found, body))
 
 
 def _reached(found: StrokeMap, stroke: Stroke) -> np.ndarray:
@@ -105,14 +105,15 @@ def make_map(
     if not found.best.found.any():
         raise ValueError("cancelled before a stroke was found.")
     given = ", ".join(f"{name}={value!r}" for name, value in axes.items())
-    return Mapped(found, f"gd.stroke_map(body, {given})", told_map(found))
+    return Mapped(found, f"gd.stroke_map(body, {given})", told_map(found, body))
 
 
 def _arm(body: AbstractInvariantMetric, r: Float[Array, " m"]) -> float:
     """The length of the arm at which a turn is as hard as a step, of a body in the plane with its shape held."""
     still = jnp.zeros_like(r)
-    step_x, step_y, turn = (float(body.quadratic_form(r, along, still)) for along in jnp.eye(3))
-    return float(np.sqrt(2 * turn / (step_x + step_y)))
+    drags = [float(body.quadratic_form(r, along, still)) for along in jnp.eye(3)]
+    of_step = (drags[0] + drags[1]) / 2
+    return float(np.sqrt(drags[2] / of_step))
 
 
 def _rounded(axis: np.ndarray) -> list[float]:
@@ -121,14 +122,14 @@ def _rounded(axis: np.ndarray) -> list[float]:
     return np.round(axis, digits).tolist()
 
 
-def told_map(found: StrokeMap) -> dict:
-    """What the page knows of a map: its axes, and for each point a row of numbers of its best stroke, as float64 in
-    base64: cost, efficiency, amplitude, branch, prices[2], hessian[4], coefficients[n] and slopes[2 n]; NaN where there
+def told_map(found: StrokeMap, body: AbstractInvariantMetric) -> dict:
+    """What the page knows of a map of a body: its axes, and for each point a row of numbers of its best stroke, as
+    float64 in base64: cost, efficiency, amplitude, branch, prices[2], hessian[4], coefficients[n] and slopes[2 n]; NaN where there
     is none. `basis` [m (1 + 2 K), n] gives mean[m], cosine[m, K] and sine[m, K] from the coefficients."""
     best = found.best
     points = best.cost.size
     basis = _basis(found)
-    coefficients = _unwound(found, basis)
+    coefficients = _unwound(found, body, basis)
     parts = (best.cost, best.efficiency, best.amplitude, found.branch, best.multiplier, best.hessian)
     rows = [np.asarray(x, float).reshape(points, -1) for x in (*parts, coefficients, best.slopes)]
     names, units = _names(found)
@@ -144,13 +145,13 @@ def told_map(found: StrokeMap) -> dict:
     }
 
 
-def _unwound(found: StrokeMap, basis: Float[Array, "P n"]) -> np.ndarray:
+def _unwound(found: StrokeMap, body: AbstractInvariantMetric, basis: Float[Array, "P n"]) -> np.ndarray:
     """The coefficients [N, M, n] of the best strokes, about shapes without whole turns."""
     coefficients = np.array(found.best.coefficients)
     count = len(basis) // (1 + 2 * _harmonics(found))
     for place in np.argwhere(found.best.found):
         flat = coefficients[tuple(place)]
-        turns = whole_turns(found.swimmer, np.asarray(basis[:count] @ flat))
+        turns = whole_turns(body, np.asarray(basis[:count] @ flat))
         if turns.any():
             stroke = found.task.unknowns(jnp.asarray(flat))
             coefficients[tuple(place)] = ravel_pytree(_shifted(stroke, -turns))[0]
