@@ -124,8 +124,8 @@ def _rounded(axis: np.ndarray) -> list[float]:
 
 def told_map(found: StrokeMap, body: AbstractInvariantMetric) -> dict:
     """What the page knows of a map of a body: its axes, and for each point a row of numbers of its best stroke, as
-    float64 in base64: cost, efficiency, amplitude, branch, prices[2], hessian[4], coefficients[n] and slopes[2 n]; NaN where there
-    is none. `basis` [m (1 + 2 K), n] gives mean[m], cosine[m, K] and sine[m, K] from the coefficients."""
+    float64 in base64: cost, efficiency, amplitude, branch, prices[2], hessian[4], coefficients[n] and slopes[2 n]; NaN
+    where there is none. `basis` [m (1 + 2 K), n] gives mean[m], cosine[m, K] and sine[m, K] from the coefficients."""
     best = found.best
     points = best.cost.size
     basis = _basis(found)
