@@ -42,8 +42,13 @@ class Hulls(AbstractFrictionalContact):
     `gd.Spring` elastic. So vertices strike faces, and edges strike edges, in Euclidean, spherical and hyperbolic spaces
     of dimension 2 and 3. Other spaces have no flat faces; `gd.contact.Capsules` are for them. An impact moves the
     points at the corners of the faces and edges that meet. So the momenta of all symmetries of the space are conserved,
-    and with the restitution 1 the energy. Two bodies have one contact: if two faces meet, it is at some of their
-    points.
+    and with the restitution 1 the energy.
+
+    Two bodies have one contact. If two faces meet flat, or an edge and a face, the blow acts at a corner or a crossing
+    of what they have in common, the one that rounding picks, as if the bodies were tilted by as little; and at another
+    one right after, where they still approach. So two cubes that meet face to face spin afterwards, though by symmetry
+    they would not. `gd.rigid.Polyhedra` has all contacts of two faces, with the method `gd.methods.Moreau`; against a
+    plane a `gd.Wall` has one for each vertex.
 
     The gap is positive where the hulls are disjoint, 0 where they touch, and negative where they overlap. It is twice
     the distance from a plane between both to the nearest of all points, for the best of the planes that have the same
