@@ -6,7 +6,7 @@ from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -44,6 +44,15 @@ Report = Callable[[dict], None]
 Cut = tuple[tuple[int, int], np.ndarray, np.ndarray, np.ndarray]
 
 
+class Made(NamedTuple):
+    """A body with what it was made of: its kind and the parameters as a text; and the Python that makes it."""
+
+    kind: Kind
+    told: str
+    body: AbstractConnection
+    python: str
+
+
 class Desk:
     """The computations for one page. `kinds` are the bodies that it may ask for, by name; `maps` the maps of strokes
     that are known, by the name of the body and the Python that makes it; `cancelled` is set to end a search, which then
@@ -55,6 +64,8 @@ class Desk:
         self.cancelled = Event()
         self.optimum: OptimalStroke | None = None
         self.wanted = jnp.zeros(0)
+        # Made again, a body whose metric is a user's function would be compiled again, for each stroke that is drawn.
+        self.last: Made | None = None
         self.goal = "whole"
 
     def answer(self, ask: str, given: dict, report: Report) -> dict:
@@ -233,8 +244,10 @@ class Desk:
         values = given.get("parameters", {})
         if not isinstance(values, dict):
             raise ValueError("parameters must be names with values.")
-        body, python = made(kind, values)
-        return kind, body, python
+        told = repr(values)
+        if self.last is None or self.last.kind is not kind or self.last.told != told:
+            self.last = Made(kind, told, *made(kind, values))
+        return kind, self.last.body, self.last.python
 
     def _about(self, given: dict) -> dict:
         """What the page says of a body, with its map if there is one."""

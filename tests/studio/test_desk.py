@@ -275,6 +275,16 @@ def own(tmp_path, monkeypatch):
     return Desk({name: kind_of(f"my_eel:{name}") for name in ("snake", "eel", "Slider", "unknown", "fixed", "nothing")})
 
 
+def test_a_body_is_made_once(own):
+    """A metric of one's own is compiled for the body that has it: as long as no parameter changes that is one body."""
+    made_of = lambda **given: own._made({"body": "eel", "parameters": given})[1]  # noqa: E731
+    first = made_of(length=2.0)
+    assert made_of(length=2.0) is first and made_of(length=1.5) is not first
+    assert own._made({"body": "snake"})[1] is not made_of()
+    own.kinds["eel"] = kind_of("my_eel:snake")
+    assert made_of() is own._made({"body": "snake"})[1]
+
+
 def test_bodies_of_ones_own(own):
     """A body, a function that makes one, a class: with sliders for the defaults, and the Python that makes it."""
     told = own.answer("body", {"body": "eel", "parameters": {"length": 2.0}}, silent)
