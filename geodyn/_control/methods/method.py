@@ -37,12 +37,12 @@ class Direct(AbstractStrokeMethod):
         harmonics: number of harmonics of the Fourier series of a closed stroke; a stroke with `base` or `ends` gets
             twice as many Legendre terms.
         steps: number of steps of the quadrature, at whose nodes bounds are kept; twice as many with `base` or `ends`.
-        corners: number of corners of a closed stroke, between which it is smooth, with together as many coefficients as
-            a stroke without corners; None: a smooth stroke, but for what `base` and `ends` ask for. For bodies that
-            balance forces, such as `gd.swimmers.DryLinks`, the best stroke often has some. The cost is then of one
-            degree above 1 in the rates.
         tolerance: of the relative KKT residual; None: 1e5 times the machine epsilon (2e-11 in double precision).
         max_iterations: limit of the iterations.
+        corners: number of corners of a closed stroke, between which it is smooth, with together as many coefficients as
+            a stroke without corners; None: a smooth stroke, but for what `base` and `ends` ask for. For bodies that
+            balance forces, such as `gd.swimmers.PowerLawLinks`, the best stroke often has some. The cost must then be
+            of one degree above 1 in the rates.
 
     Example:
         The isoperimetric problem: the shortest closed curve around the area 1 has the length √(4π), the energy 4π.
@@ -62,9 +62,9 @@ class Direct(AbstractStrokeMethod):
 
     harmonics: Count = eqx.field(static=True, default=16)
     steps: Count = eqx.field(static=True, default=96)
-    corners: Count | None = eqx.field(static=True, default=None)
     tolerance: float | None = eqx.field(static=True, default=None)
     max_iterations: Count = eqx.field(static=True, default=200)
+    corners: Count | None = eqx.field(static=True, default=None)
 
     def solve(self, problem: StrokeProblem, x: PyTree, progress: Progress) -> Minimum:
         tolerance = 1e5 * float(jnp.finfo(problem.energy.dtype).eps) if self.tolerance is None else self.tolerance

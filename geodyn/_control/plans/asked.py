@@ -27,8 +27,8 @@ from geodyn._locomotion.strokes.stroke import floating
 
 class Asked(NamedTuple):
     """What `plan` is asked for, after the checks of its arguments: the way to go as an element of the group; the first
-    and the last shape, both None if the plan shall only close; and the shape through which the
-    loops of its route lead."""
+    and the last shape, both None if the plan shall only close; and the shape through which the loops of its
+    route lead."""
 
     swimmer: Costly
     way: Float[Array, "d d"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from geodyn._engine.jit import jit
 from geodyn._engine.native import native_rows
-from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, PyTree, Scalar
+from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, Int, PyTree, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.connection import AbstractConnection
 from geodyn._locomotion.connections.force_balance import metric_of, name_of
@@ -122,16 +122,7 @@ def best_loops(
     if metric is not swimmer:
         found = jit(_measure)(swimmer, home, *jnp.asarray(waves[:, kept]))
         return eqx.tree_at(lambda loops: loops.unit, found, jnp.asarray(_gains(swimmer, found, bounds)[1]))
-    both = np.concatenate([kept, kept + count])
-    return Loops(
-        home,
-        tried.outlines[kept],
-        tried.aside,
-        tried.poses[both],
-        tried.shapes[both],
-        tried.lengths[both],
-        tried.unit,
-    )
+    return _only(tried, kept)
 
 
 def _best_of(
@@ -194,17 +185,21 @@ def loops_of(
     """The closed strokes, stacked in one pytree, each of them with the straight way to it from `home` and back."""
     found = jit(_measure_strokes)(swimmer, home, strokes)
     _, unit, possible = _gains(swimmer, found, bounds)
-    both = np.flatnonzero(possible)
-    kept = np.unique(both % len(found.outlines))
-    both = np.concatenate([kept, kept + len(found.outlines)])
+    found = eqx.tree_at(lambda loops: loops.unit, found, jnp.asarray(unit))
+    return _only(found, np.unique(np.flatnonzero(possible) % len(found.outlines)))
+
+
+def _only(loops: Loops, kept: Int[np.ndarray, " K"]) -> Loops:
+    """Those of the loops with these indices, both ways round."""
+    both = np.concatenate([kept, kept + len(loops.outlines)])
     return Loops(
-        home,
-        found.outlines[kept],
-        found.aside,
-        found.poses[both],
-        found.shapes[both],
-        found.lengths[both],
-        jnp.asarray(unit),
+        loops.home,
+        loops.outlines[kept],
+        loops.aside,
+        loops.poses[both],
+        loops.shapes[both],
+        loops.lengths[both],
+        loops.unit,
     )
 
 
