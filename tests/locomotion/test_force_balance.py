@@ -303,6 +303,16 @@ class Thinning(gd.bundles.AbstractForceBalance):
         return jnp.zeros(1)
 
 
+class Oblique(gd.bundles.AbstractForceBalance):
+    """A body that drags linearly, by drags along and across itself and against turning."""
+
+    drags: tuple[float, float, float]
+    group: gd.groups.SE2 = gd.groups.SE2()
+
+    def resistance(self, r, xi, rdot):
+        return jnp.array(self.drags) * (xi + jnp.sin(r[0]) * jnp.stack([rdot[1], rdot[0], rdot[1]]))
+
+
 LINE = gd.strokes.OpenStroke([0.0], [1.0], [[0.0]])
 
 
@@ -329,6 +339,10 @@ def test_a_body_whose_pace_matters():
 
 WRONG = {
     "pushes": (lambda: gd.holonomy(Beads(sign=-1.0), LINE), "pushes the body instead of resisting it"),
+    "pushes aside": (
+        lambda: gd.holonomy(Oblique((1.0, -0.2, 1.0)), CIRCLE),
+        "pushes the body instead of resisting it: force times velocity is -0.2",
+    ),
     "two forces": (lambda: gd.holonomy(Two(), LINE), r"resistance must have the shape \(1,\)"),
     "a power": (lambda: gd.swimmers.PowerLawLinks(power=1.0), "power must be from 1.001 to 2.999, got 1.0"),
     "one drag": (lambda: gd.swimmers.PowerLawLinks(drag=[1.0, 2.0, 3.0]), "drag"),

@@ -20,7 +20,7 @@ from geodyn._engine.numerics.roots import root
 from geodyn._foundations.checks import one_number, returned
 from geodyn._foundations.typing import Array, ArrayLike, Float, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
-from geodyn._locomotion.connections.checks import one_if, same_to_rounding, trial_velocity
+from geodyn._locomotion.connections.checks import basis_and_trial, one_if, same_to_rounding, trial_velocity
 from geodyn._locomotion.connections.connection import (
     AbstractInvariantMetric,
     check_law,
@@ -171,10 +171,13 @@ def _resistance(
 
 
 def _drag_power(body: AbstractForceBalance, r: Float[Array, " m"]) -> Scalar:
-    """The power that a body with a shape at rest takes when it is dragged with a velocity in no particular direction,
-    by its resistance."""
-    xi = trial_velocity(body.group.dim, r.dtype)
-    return xi @ _resistance(body, r, xi, jnp.zeros_like(r))
+    """The least power that a body with a shape at rest takes when it is dragged along each coordinate of its group, or
+    with a velocity in no particular direction, by its resistance."""
+
+    def power(xi: Float[Array, " k"]) -> Scalar:
+        return xi @ _resistance(body, r, xi, jnp.zeros_like(r))
+
+    return jnp.min(jax.vmap(power)(basis_and_trial(body.group.dim, r.dtype)))
 
 
 def _at_two_paces(body: AbstractForceBalance, r: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
