@@ -313,6 +313,7 @@ def test_what_fails_has_no_derivative():
         (lambda: Passive(Purcell(), [1], [1.0, 2.0]), "one for each of the 1 hinges"),
         (lambda: Passive(ThreeSphere(), [1], 1.0), "needs rest="),
         (lambda: Passive(Beanie(), [0], 1.0), "base must be a Swimmer"),
+        (lambda: Passive(tail(), [0], 1.0), "base has springs already, a Passive with the hinges .1."),
         (lambda: periodic_motion(tail(), sine(), 0.0), "period must be positive"),
         (lambda: periodic_motion(tail(), FourierStroke.circle(1.0), 1.0), "must give 1 driven shape.*got 2"),
         (lambda: periodic_motion(tail(), lambda t: t[None], 1.0), "drive: the stroke is not closed"),

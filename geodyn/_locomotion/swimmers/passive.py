@@ -33,9 +33,9 @@ class Passive(AbstractPassiveSwimmer):
         damping: c of the dampers beside the springs, a force per rate of the shape: one number or [p], not negative.
 
     Raises:
-        ValueError: for a base that is no swimmer with drag, for hinges that it does not have, that are named twice or
-            that leave nothing to drive, for a stiffness that is not positive, a damping that is negative, and numbers
-            that are not as many as hinges.
+        ValueError: for a base that is no swimmer with drag, or has springs already; for hinges that it does not have,
+            that are named twice or that leave nothing to drive, for a stiffness that is not positive, a damping that is
+            negative, and numbers that are not as many as hinges.
 
     Example:
         Purcell's swimmer with an elastic tail: the first hinge is driven, and the second bends along.
@@ -65,6 +65,11 @@ class Passive(AbstractPassiveSwimmer):
         rest: Each | None = None,
         damping: Each = 0.0,
     ):
+        if isinstance(base, AbstractPassiveSwimmer):
+            raise ValueError(
+                f"Passive: base has springs already, a {type(base).__name__} with the hinges {list(base.hinges)}, which"
+                " would be forgotten: name all passive hinges in one gd.swimmers.Passive."
+            )
         self.base, self.hinges = base, _checked_hinges(base, hinges)
         self.stiffness = self._each("stiffness", stiffness)
         self.damping = self._each("damping", damping)
