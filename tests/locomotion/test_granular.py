@@ -294,6 +294,14 @@ WRONG = {
     "along at a right angle": (lambda: table(along=(1, 1, 0.1)), r"along\[-1\] must be 0, since"),
     "across at 0": (lambda: table(across=(0.1, 1, 1)), r"across\[0\] must be 0, since"),
     "signs": (lambda: table(along=(-1, 1, 0)), "forces must be against the motion"),
+    "pushes between": (
+        lambda: table(np.deg2rad([0, 80, 90]), along=(1, 0.001, 0), across=(0, 0.001, 9)),
+        "cubic forces between the angles of the table push a body that moves: .* is -0.71 at the angle 1.22",
+    ),
+    "pushes between, backwards": (
+        lambda: table(np.deg2rad([0, 45, 90, 100, 180]), along=(1, 0.7, 0, -0.001, -1), across=(0, 1, 9, 0.001, 0)),
+        "cubic forces between the angles of the table push a body that moves: .* is -0.71 at the angle 1.91",
+    ),
     "values": (lambda: table(along=(1, 0)), "across must have shape"),
     "traced angles": (
         lambda: jax.jit(table)(jnp.array([0, 0.7, jnp.pi / 2])),

@@ -62,7 +62,7 @@ class StressTable(eqx.Module):
 
     Raises:
         ValueError: if the angles are not as above, if there are fewer than three, if what must be zero by symmetry is
-            not, or if the forces push a body that moves.
+            not, or if the forces push a body that moves at an angle of the table or at one of seven between each two.
 
     Example:
         A body that resists three times as much across itself.
@@ -302,6 +302,33 @@ def _check_table(table: StressTable) -> None:
             "StressTable: the forces must be against the motion, along·cos(angle) + across·sin(angle) > 0; it is"
             f" {powers[wrong]:.3g} at the angle {angles[wrong]:.6g}. Are the signs those of what acts on the body?"
         )
+    least, angle = _least_power_between(table)
+    if least <= 0:
+        raise ValueError(
+            "StressTable: the cubic forces between the angles of the table push a body that moves: along·cos(angle) +"
+            f" across·sin(angle) is {least:.3g} at the angle {angle:.6g}. Give more angles where forces change much."
+        )
+
+
+def _least_power_between(table: StressTable) -> tuple[float, float]:
+    """The least power per length and speed at seven angles between each two of a table, and the angle where it is."""
+    parts = np.arange(1, 8) / 8
+    found = []
+    with jax.ensure_compile_time_eval():
+        laws = table.laws()
+    for law, forwards in zip(laws, (1, -1), strict=False):
+        lower, upper = np.arctan(law.lower), np.arctan(law.upper)
+        angles = lower[:, None] + (upper - lower)[:, None] * parts
+        tangent = np.tan(angles)
+        t = np.where(np.asarray(law.is_steep)[:, None], 1 / tangent, tangent)
+        monomials = t[:, :, None] ** np.arange(4)
+        along = np.einsum("kj,kqj->kq", law.along, monomials)
+        across = np.einsum("kj,kqj->kq", law.across, monomials)
+        powers = forwards * along * np.cos(angles) + across * np.sin(angles)
+        least = np.unravel_index(np.argmin(powers), powers.shape)
+        from_heading = angles[least] if forwards > 0 else np.pi - angles[least]
+        found.append((float(powers[least]), float(from_heading)))
+    return min(found)
 
 
 def _is_end(angle: float) -> bool:
