@@ -59,6 +59,10 @@ FIRST_TRIES = 16
 STEADY = 0.05
 """The largest relative deviation of the power from its mean that a few harmonics may leave at a smooth optimum."""
 
+UNEVEN = 0.5
+"""The same of the energy of a body with a connection, of which every best stroke has a constant power: what deviates
+more has, somewhere along it, not one digit of the best stroke."""
+
 TOUCHING = 1e-2
 """The distance from its bounds, in parts of their width, within which a stroke may be led along them."""
 
@@ -286,6 +290,10 @@ def optimum_of(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalSt
     result = jnp.where(found.successful & ~there, RESULTS.astray, found.result)
     unsteady = problem.is_steady & (values["room"] > TOUCHING) & (values["power_variation"] > STEADY)
     result = jnp.where((result == RESULTS.successful) & unsteady, RESULTS.has_corners, result)
+    if problem.is_quadratic:
+        # At an optimum of the energy the power is constant, however small the residual of the few unknowns is.
+        uneven = (values["room"] > TOUCHING) & (values["power_variation"] > UNEVEN)
+        result = jnp.where((result == RESULTS.successful) & uneven, RESULTS.too_few_harmonics, result)
     if problem.springs is not None:
         unresolved = wong_residual(problem, found.x, values["charge"]) > UNRESOLVED
         result = jnp.where((result == RESULTS.successful) & unresolved, RESULTS.too_few_harmonics, result)
