@@ -112,6 +112,12 @@ def test_pieces_that_take_their_times():
     np.testing.assert_allclose(own.breaks, [0.0, 0.5, 0.7], rtol=0, atol=1e-15)
     with pytest.raises(ValueError, match=r"widths must have shape \[N\] with N = 3"):
         dataclasses.replace(even, widths=[0.5, 0.5])
+    for none in ([0.5, 0.5, 0.5], [1.2, -0.5, 0.3]):
+        with pytest.raises(ValueError, match="SequenceStroke: widths must be positive and 1 together, got"):
+            dataclasses.replace(even, widths=none)
+    for stroke in (even, own):
+        np.testing.assert_allclose(stroke(1.6), stroke(0.6), rtol=0, atol=1e-13)
+        np.testing.assert_allclose(stroke(-0.9), stroke(0.1), rtol=0, atol=1e-13)
 
 
 THINS = gd.swimmers.PowerLawLinks((1 / 3, 1 / 3, 1 / 3), power=1.3)

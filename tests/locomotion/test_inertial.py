@@ -9,6 +9,7 @@ from geodyn._integrators.step.methods import RadauIIA
 from geodyn._locomotion.motion.holonomy import holonomy
 from geodyn._locomotion.motion.inertial import InertialSwimmer
 from geodyn._locomotion.motion.periodic import periodic_motion
+from geodyn._locomotion.motion.retiming import join, reverse
 from geodyn._locomotion.strokes.stroke import FourierStroke
 from geodyn._locomotion.swimmers.free_bodies import FallingCat, FloatingLinks
 from geodyn._locomotion.swimmers.links import NLink, Purcell, SymmetricPurcell
@@ -36,6 +37,15 @@ def test_without_drag(body):
     large, small = beyond(2e-5), beyond(1e-5)
     assert np.max(np.abs(large)) > 1e-6
     np.testing.assert_allclose(2 * small, large, atol=1e-3 * np.max(np.abs(large)))
+
+
+def test_a_drive_that_is_known_for_one_period():
+    """Every period is as the first, also of a stroke that is a function of the times from 0 to 1 only."""
+    system = InertialSwimmer(FluidLinks(), Purcell(), join(CIRCLE, reverse(CIRCLE)), 2.0)
+    q, v = jnp.array([0.1, 0.2, 0.3]), jnp.array([0.4, -0.2, 0.5])
+    for t in (0.2, 1.3):
+        np.testing.assert_allclose(system.shape(t + 4.0, q), system.shape(t, q), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(system.lagrangian_at(t + 4.0, q, v), system.lagrangian_at(t, q, v), rtol=1e-11)
 
 
 @pytest.mark.long

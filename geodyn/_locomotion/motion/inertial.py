@@ -92,7 +92,7 @@ class InertialSwimmer(AbstractFlatLagrangian):
 
     def shape(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " m"]:
         """The whole shape at the time t, in the configuration q."""
-        return whole_shape(self.hinges, shape_at(self.drive, jnp.asarray(t) / self.period), q[self.inertia.group.dim :])
+        return whole_shape(self.hinges, shape_at(self.drive, self._phase(t)), q[self.inertia.group.dim :])
 
     @checked
     def start(self, passive: Vector | None = None) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
@@ -121,10 +121,14 @@ class InertialSwimmer(AbstractFlatLagrangian):
     ) -> tuple[Float[Array, " m"], Float[Array, " k"], Float[Array, " m"]]:
         """The shape, the velocity of the body in its frame, and the rate of the shape."""
         k = self.inertia.group.dim
-        driven, rate = shape_and_rate(self.drive, t / self.period)
+        driven, rate = shape_and_rate(self.drive, self._phase(t))
         r = whole_shape(self.hinges, driven, q[k:])
         rdot = whole_shape(self.hinges, rate / self.period, v[k:])
         return r, self._body_velocity(q[:k], v[:k]), rdot
+
+    def _phase(self, t: Number) -> Scalar:
+        """The time of the drive, from 0 to 1: a joined stroke, and others, are right only there."""
+        return jnp.mod(jnp.asarray(t) / self.period, 1.0)
 
     def _body_velocity(self, place: Float[Array, " k"], rate: Float[Array, " k"]) -> Float[Array, " k"]:
         if not isinstance(self.inertia.group, SE2):

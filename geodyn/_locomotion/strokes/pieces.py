@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._engine.jit import jit
 from geodyn._foundations.gate import checked
@@ -146,6 +147,17 @@ def _floating_or_none(value: Any) -> Array | None:
     return None if value is None else floating(value, "widths")
 
 
+def _require_times(widths: Array | None) -> None:
+    """Raise ValueError for widths that are known not to make up the time 1; those of a failed search are NaN."""
+    if widths is None or isinstance(widths, Tracer):
+        return
+    given = np.asarray(widths)  # Inside jit even a comparison of known numbers is traced by JAX.
+    if np.any(given < 0) or abs(np.sum(given) - 1) > np.sqrt(jnp.finfo(given.dtype).eps):
+        raise ValueError(
+            f"SequenceStroke: widths must be positive and 1 together, got {given}: pass widths / jnp.sum(widths)."
+        )
+
+
 @checked
 class SequenceStroke(eqx.Module):
     """A stroke in N pieces, one after the other, of which each is a series of polynomials.
@@ -153,8 +165,8 @@ class SequenceStroke(eqx.Module):
     The piece i leads from a knot to the next, with x = 2s − 1 and s from 0 to 1 along it:
     `r = knot_i + (knot_{i+1} − knot_i) s + Σ_k c_{i,k} (P_{k+1}(x) − P_{k−1}(x))`, the series of
     `gd.strokes.OpenStroke`. If `closed` the last piece leads back to the first knot. `gd.plan` returns strokes of this
-    kind, and `gd.optimal_stroke` with `gd.Direct(corners=N)`. Call it to get the shape, `stroke(t) -> r[m]`, for t from
-    0 to 1; its `breaks` are the times of the knots.
+    kind, and `gd.optimal_stroke` with `gd.Direct(corners=N)`. Call it to get the shape, `stroke(t) -> r[m]`; the time
+    is taken modulo 1 if `closed`, else it goes from 0 to 1. Its `breaks` are the times of the knots.
 
     Args:
         knots: [N, m] shapes between the pieces if closed, else [N + 1, m].
@@ -163,7 +175,8 @@ class SequenceStroke(eqx.Module):
         widths: [N] the times that the pieces take, 1 together; None: the same for each.
 
     Raises:
-        ValueError: if the shapes of knots, coefficients and widths do not agree.
+        ValueError: if the shapes of knots, coefficients and widths do not agree, and for widths that are negative or do
+            not make up the time 1.
 
     Example:
         >>> pieces = gd.strokes.SequenceStroke([[0.0], [1.0], [1.0]], [[[0.0]], [[0.5]]], closed=False)
@@ -186,6 +199,7 @@ class SequenceStroke(eqx.Module):
                 f"SequenceStroke: got knots {knots}, coefficients {coefficients}; want {wanted} and"
                 f" coefficients[N, m, K], since closed is {self.closed}: a series for each piece from knot to knot."
             )
+        _require_times(self.widths)
 
     @classmethod
     @checked
@@ -211,10 +225,11 @@ class SequenceStroke(eqx.Module):
 
     @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
-        """The shape at time t of [0, 1]."""
+        """The shape at time t; an open stroke has t in [0, 1]."""
         pieces, _, terms = self.coefficients.shape
+        t = jnp.mod(t, 1.0) if self.closed else jnp.asarray(t)
         if self.widths is None:
-            place = pieces * jnp.asarray(t)
+            place = pieces * t
             piece = jnp.clip(jnp.floor(place), 0, pieces - 1).astype(int)
             inside = place - piece
         else:
