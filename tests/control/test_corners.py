@@ -50,6 +50,15 @@ def test_the_best_triangle(triangle):
 
 
 @pytest.mark.long
+def test_too_few_corners():
+    """Two pieces do not make a triangle: what is said does not advise the number of corners that was asked for."""
+    with pytest.raises(gd.StrokeError, match=r"another number of corners= than 2 or more harmonics="):
+        gd.optimal_stroke(
+            ThreeWays(), START, displacement=DISPLACEMENT, method=gd.Direct(harmonics=2, steps=12, corners=2)
+        )
+
+
+@pytest.mark.long
 def test_what_is_said_of_it_is_so_of_the_stroke(triangle):
     body, stroke = ThreeWays(), triangle.stroke
     np.testing.assert_allclose(gd.cost(body, stroke), triangle.cost, rtol=1e-9)

@@ -55,10 +55,16 @@ def failure(
     elif optimum.result == RESULTS.too_few_harmonics:
         reason = ""
     elif optimum.result == RESULTS.has_corners:
+        corners = method.corners if isinstance(method, Direct) else None
+        other = (
+            "method=gd.Direct(corners=3)"
+            if corners is None
+            else f"a method with another number of corners= than {corners} or more harmonics="
+        )
         reason = (
             f"; the power of the stroke differs from its mean by {100 * float(optimum.power_variation):.0f} %. Under"
             " forces that are not linear in the velocities even small loops with corners move the body, so that smooth"
-            " strokes need not be best: pass method=gd.Direct(corners=3), or compare strokes by gd.holonomy and gd.cost"
+            f" strokes need not be best: pass {other}, or compare strokes by gd.holonomy and gd.cost"
         )
     else:
         reason = _singular(optimum) or _flat(optimum)
