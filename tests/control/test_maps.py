@@ -204,6 +204,9 @@ def test_lengths_are_positive():
 def test_demands_outside_of_the_grid(found):
     with pytest.raises(ValueError, match=r"turn must lie on the grid, from 0.3 to 0.9, got 1"):
         found.optimum(0.5, 1.0)
+    inside, outside = jax.jit(jax.vmap(lambda turn: found.optimum(0.5, turn).cost))(jnp.array([0.8, 1.0]))
+    assert np.isfinite(inside)
+    assert np.isnan(outside)
 
 
 @pytest.mark.long

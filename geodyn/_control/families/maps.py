@@ -190,7 +190,8 @@ class StrokeMap(eqx.Module):
         the corners of its cell lead, on either sheet, by Newton's method to rounding.
 
         Differentiable with respect to both numbers. Raises ValueError for a demand outside of the grid or in a cell
-        without strokes, and StrokeError where no stroke is found. Inside jit, what was not found is NaN.
+        without strokes, and StrokeError where no stroke is found. Inside jit, what was not found is NaN, and so is what
+        was asked for outside of the grid.
         """
         given = floating(displacement, "displacement"), floating(turn, "turn")
         axes = self.displacement, self.turn
@@ -237,6 +238,9 @@ def _nearest(found: StrokeMap, demand: Float[Array, "2"]):
     flats = corners.coefficients + jnp.sum(step[:, :, None] * corners.slopes, axis=1)
     first = jnp.argmax(good)
     flats = jnp.where(good[:, None], flats, flats[first][None])
+    # Inside jit nothing refuses a demand outside of the grid.
+    on_grid = jnp.all(jnp.stack([(axis[0] <= x) & (x <= axis[-1]) for axis, x in zip(axes, demand)]))
+    flats = jnp.where(on_grid, flats, jnp.nan)
     units = jnp.where(good, corners.cost, corners.cost[first])
     led = _search_from(found.task, flats, demand, units)
     cost = jnp.where((led.result == RESULTS.successful) & good, led.cost, jnp.inf)
