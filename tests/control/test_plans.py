@@ -48,6 +48,16 @@ def test_a_plan_in_closed_form():
     assert plan.route_cost > plan.cost
 
 
+@pytest.mark.float32
+@pytest.mark.long
+def test_a_plan_arrives_in_single_precision_too(free):
+    """To half of the digits, on other steps than those of the search."""
+    reached = gd.holonomy(PURCELL, free.stroke, steps=400)
+    precision = max(1e-6, np.sqrt(np.finfo(reached.dtype).eps))
+    assert free.successful
+    np.testing.assert_allclose(reached, POSE, rtol=0, atol=precision)
+
+
 class Thinning(gd.bundles.AbstractForceBalance):
     """It moves as the planimeter, by the least of a power that is no square of the velocities."""
 

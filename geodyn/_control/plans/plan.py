@@ -31,8 +31,8 @@ from geodyn._locomotion.strokes.pieces import SequenceStroke
 from geodyn._locomotion.strokes.stroke import FourierStroke
 
 ARRIVED = 1e-6
-"""How far the end of a plan may be from the pose on finer steps, in parts of the displacement."""
-
+"""How far the end of a plan may be from the pose on finer steps, in parts of the displacement; in single precision half
+of the digits."""
 
 FINER = 8
 """On how many times as many steps a plan is looked at in the end."""
@@ -327,7 +327,8 @@ def _plan(
     """What was found. The derivatives of a failure are NaN; where it cannot be raised, so is what it claims."""
     values = outcome(problem, found.x, found.multipliers)
     pose, gap, widest = _on_the_way(problem, values["stroke"])
-    there = jax.lax.stop_gradient((_miss(asked, pose) < ARRIVED) & _is_element(asked))
+    arrived = max(ARRIVED, float(np.sqrt(jnp.finfo(pose.dtype).eps)))
+    there = jax.lax.stop_gradient((_miss(asked, pose) < arrived) & _is_element(asked))
     clear = jax.lax.stop_gradient(gap > -TOUCHING * widest)
     result = jnp.where(found.successful & ~clear, RESULTS.obstructed, found.result)
     result = jnp.where(found.successful & ~there, RESULTS.astray, result)
