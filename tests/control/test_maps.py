@@ -196,6 +196,12 @@ def test_wrong_arguments(wrong, message):
         gd.stroke_map(gd.bundles.KaluzaKlein(ThreePlanes()), **GIVEN | wrong)
 
 
+def test_a_map_in_a_file_and_another_drag(found, tmp_path):
+    found.save(tmp_path / "map.npz")
+    again = gd.stroke_map(found.swimmer, **GIVEN | {"save": tmp_path / "map.npz", "drag": 3.0})
+    np.testing.assert_allclose(again.efficiency, 3.0 * found.best.length**2 / found.cost, rtol=1e-12)
+
+
 def test_lengths_are_positive():
     with pytest.raises(ValueError, match="displacement must be positive lengths"):
         gd.stroke_map(gd.swimmers.Purcell(), displacement=[0.0, 0.1], turn=[0.1, 0.2])

@@ -1,5 +1,6 @@
 """PURPOSE: the search for the best strokes over a grid of two demands, from each point to its neighbours."""
 
+import dataclasses
 import os
 import time
 from pathlib import Path
@@ -361,7 +362,8 @@ def stroke_map(
         seed: of the random numbers.
         drag: towing drag of the efficiency, see `gd.efficiency`.
         save: a `.npz` file to keep the map in while it grows; the same call goes on from there after a crash or Ctrl-C,
-            and reads it when it is complete. `gd.strokes.load_map` reads it too.
+            and reads it when it is complete. `gd.strokes.load_map` reads it too. To look farther, from another seed,
+            guess or region or from more starts, give another file.
         progress: whether to show a bar, or a function (points with a stroke, strokes tried) that is called every few
             strokes; Ctrl-C, or KeyboardInterrupt raised by that function, keeps what was found so far.
 
@@ -424,7 +426,7 @@ def stroke_map(
     before = None if save is None or not Path(save).exists() else _before(save, task, axes)
     if before is not None:
         if before.end == RESULTS.successful:
-            return before
+            return _compared_with(before, worth)
         search.begin_at(before)
     end, last = RESULTS.successful, time.monotonic()
     most = ATTEMPTS * axes[0].size * axes[1].size
@@ -459,6 +461,15 @@ def stroke_map(
     if save is not None:
         found.save(save)
     return found
+
+
+def _compared_with(found: StrokeMap, drag: float) -> StrokeMap:
+    """A map with the efficiencies by this drag: that of the file may have been another."""
+
+    def of(sheet: StrokeSheet) -> StrokeSheet:
+        return dataclasses.replace(sheet, efficiency=drag * sheet.length**2 / sheet.cost)
+
+    return dataclasses.replace(found, best=of(found.best), other=of(found.other))
 
 
 def _before(path: File, task: Task, axes: Any) -> StrokeMap:
