@@ -242,7 +242,7 @@ def _nearest(found: StrokeMap, demand: Float[Array, "2"]):
     on_grid = jnp.all(jnp.stack([(axis[0] <= x) & (x <= axis[-1]) for axis, x in zip(axes, demand)]))
     flats = jnp.where(on_grid, flats, jnp.nan)
     units = jnp.where(good, corners.cost, corners.cost[first])
-    led = _search_from(found.task, flats, demand, units)
+    led = _search_from(found.task, jnp.asarray(flats), demand, units)
     cost = jnp.where((led.result == RESULTS.successful) & good, led.cost, jnp.inf)
     least = jnp.argmin(cost)
     best = jnp.where(jnp.isfinite(cost[least]), jnp.asarray(led.x)[least], jnp.asarray(flats)[first])
