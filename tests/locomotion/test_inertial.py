@@ -10,7 +10,7 @@ from geodyn._locomotion.motion.holonomy import holonomy
 from geodyn._locomotion.motion.inertial import InertialSwimmer
 from geodyn._locomotion.motion.periodic import periodic_motion
 from geodyn._locomotion.motion.retiming import join, reverse
-from geodyn._locomotion.strokes.stroke import FourierStroke
+from geodyn._locomotion.strokes.stroke import FourierStroke, OpenStroke
 from geodyn._locomotion.swimmers.free_bodies import FallingCat, FloatingLinks
 from geodyn._locomotion.swimmers.links import NLink, Purcell, SymmetricPurcell
 from geodyn._locomotion.swimmers.passive import Passive
@@ -37,6 +37,15 @@ def test_without_drag(body):
     large, small = beyond(2e-5), beyond(1e-5)
     assert np.max(np.abs(large)) > 1e-6
     np.testing.assert_allclose(2 * small, large, atol=1e-3 * np.max(np.abs(large)))
+
+
+def test_a_drive_that_is_run_through_once():
+    """Its end is that of the drive, which need not be closed."""
+    way = OpenStroke([0.0, 0.0], [0.5, -0.3], [[0.0], [0.0]])
+    system = InertialSwimmer(FluidLinks(), Purcell(), way, 2.0)
+    q, _ = system.start()
+    np.testing.assert_allclose(system.shape(2.0, q), [0.5, -0.3], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(system.shape(1.0, q), [0.25, -0.15], rtol=0, atol=1e-15)
 
 
 def test_a_drive_that_is_known_for_one_period():

@@ -127,8 +127,10 @@ class InertialSwimmer(AbstractFlatLagrangian):
         return r, self._body_velocity(q[:k], v[:k]), rdot
 
     def _phase(self, t: Number) -> Scalar:
-        """The time of the drive, from 0 to 1: a joined stroke, and others, are right only there."""
-        return jnp.mod(jnp.asarray(t) / self.period, 1.0)
+        """The time of the drive, from 0 to 1: a joined stroke, and others, are right only there. The end of the first
+        period is 1, since a drive that is run through once need not be closed."""
+        phase = jnp.asarray(t) / self.period
+        return jnp.where(phase <= 1, phase, jnp.mod(phase, 1.0))
 
     def _body_velocity(self, place: Float[Array, " k"], rate: Float[Array, " k"]) -> Float[Array, " k"]:
         if not isinstance(self.inertia.group, SE2):
