@@ -11,6 +11,7 @@ from geodyn._integrators.contract.system import AbstractSystem, Couplings
 from geodyn._integrators.impacts.complementarity import complementarity
 from geodyn._integrators.impacts.gaps import Expansion, GapState, accelerations, expansion, most_urgent, rounding
 
+# The time constant with which the rounding errors of gaps decay, in steps.
 SETTLING = 8
 
 
@@ -57,8 +58,9 @@ class Resting(AbstractSystem):
     ) -> tuple[Float[Array, " K"], Bool[Array, " K"], Float[Array, "K n"], Float[Array, " K"]]:
         """(λ, λ > 0, N, d²gap/dt²) of the contacts, with their reaction forces λ and the gradients N of their gaps."""
         at, gram, free = self.free_motion(t, q, v, applied)
-        wanted = free + 2 * at.rate / self.settling + at.gap / self.settling**2
-        lam, pushing = complementarity(gram, wanted, self.held)
+        # In place of d²gap/dt² ≥ 0 the law is gap'' + 2 gap'/T + gap/T² ≥ 0 with the time constant T (Baumgarte).
+        stabilised = free + 2 * at.rate / self.settling + at.gap / self.settling**2
+        lam, pushing = complementarity(gram, stabilised, self.held)
         return lam, pushing, at.normals, free + gram @ lam
 
     def free_motion(
@@ -68,6 +70,7 @@ class Resting(AbstractSystem):
         at = expansion(self.system, self.which, t, q, v)
 
         def raise_index(row: Float[Array, " n"]) -> Float[Array, " n"]:
+            """M⁻¹ times a row of N: the change of the velocities by this change of the momenta."""
             return jax.jvp(lambda p: self.system.velocity(t, q, p, v), (applied,), (row,))[1]
 
         gram = at.normals @ jax.vmap(raise_index)(at.normals).T
@@ -109,14 +112,19 @@ def resting_contacts(
     gaps: GapState,
 ) -> Bool[Array, " g"]:
     """A mask of the contacts `which` that are closed, at rest, and pressed by `force` or by each other; `gaps` is their
-    state. A gap and a rate within rounding are zero, whatever their signs, and so is a reaction that would move a
-    gap in a step by no more than its rounding error."""
+    state. Whatever is within rounding counts as zero, and its sign does not matter: a gap, a rate, and a reaction that
+    would move a gap in a step by no more than the rounding error of the gap."""
     gap, rate, size = gaps
     noise = rounding(size)
     still = (jnp.abs(gap) <= noise) & (jnp.abs(rate) * h <= noise)
+    # Places in the mask: only so many contacts can be computed at once.
     at = most_urgent(still)
     numbers = at if which is None else which[at]
+    # `free_motion` does not depend on the time constant.
     _, gram, free = Resting(system, numbers, still[at], SETTLING * h).free_motion(t, q, v, force)
     reaction, pushing = complementarity(gram, free, still[at])
-    pressed = pushing & (reaction * jnp.diag(gram) * h**2 > noise[at])
-    return jnp.any((at[:, None] == jnp.arange(still.size)[None, :]) & pressed[:, None], axis=0)
+    moved_by = reaction * jnp.diag(gram) * h**2
+    pressed = pushing & (moved_by > noise[at])
+    # From the places `at` back to a mask of all contacts.
+    is_place = at[:, None] == jnp.arange(still.size)[None, :]
+    return jnp.any(is_place & pressed[:, None], axis=0)

@@ -23,9 +23,11 @@ def dataset(trajectory: Any) -> Any:
         raise ImportError("to_xarray needs xarray: pip install 'geodyn[xarray]'") from None
     if trajectory.t.ndim != 1:
         raise ValueError("a batch of trajectories has no one dataset: take jax.tree.map(lambda x: x[i], trajectory)")
-    configuration = ("point", "coordinate")[3 - trajectory.q.ndim :]
-    dims = dict.fromkeys("qvp", ("time", *configuration)) | {"multipliers": ("time", "constraint")}
-    dims["p"] = dims["q"] if trajectory.p.shape == trajectory.q.shape else ("time", "quasi-velocity")
+    # q is [time, point, coordinate], or [time, coordinate] of a body that is not made of points.
+    of_q = ("time", *("point", "coordinate")[3 - trajectory.q.ndim :])
+    # Where there is not one momentum for each coordinate, momenta have a dimension of their own.
+    of_p = of_q if trajectory.p.shape == trajectory.q.shape else ("time", "quasi-velocity")
+    dims = {"q": of_q, "v": of_q, "p": of_p, "multipliers": ("time", "constraint")}
     arrays = {name: np.asarray(getattr(trajectory, name)) for name in dims}
     variables: dict[str, Any] = {
         name: (dims[name], x, {"long_name": NAMES[name]}) for name, x in arrays.items() if x.size
@@ -41,23 +43,26 @@ def dataset(trajectory: Any) -> Any:
 
 
 def table(data: Any, names: Iterable[str], rows: Iterable[str]) -> Any:
-    """The named arrays of a data set as a long table of pandas, with a row for each place along the dimensions `rows`,
-    as far as they have them. Other dimensions become columns, by their numbers: `q0`, `q1`."""
+    """The named arrays of a data set as a table of pandas, with a row for each place along the dimensions `rows`. An
+    array that lacks one of them is repeated along it. The other dimensions of an array become columns, with the index
+    at the end of their names: `q0`, `q1`."""
     columns = {}
     for name in names:
         x = data.variables[name]
         others = [axis for axis in x.dims if axis not in rows]
         for place in np.ndindex(*(x.sizes[axis] for axis in others)):
             columns[_column(name, place)] = x.isel(dict(zip(others, place, strict=True)))
+    # xarray wants to be told of those dimensions only that a column has.
     rows = [name for name in rows if any(name in x.dims for x in columns.values())]
     axes = {name: data.variables[name] for name in rows if name in data.variables}
+    # The class of the data is that of xarray, which need not be installed to import this file.
     return type(data)(columns, axes).to_dataframe(dim_order=rows)
 
 
 def _column(name: str, place: tuple[int, ...]) -> str:
-    """The name of the column of one component; of an array whose name ends in a digit it is set off."""
-    apart = "_" if place and name[-1].isdigit() else ""
-    return name + apart + "_".join(map(str, place))
+    """The name of the column of one component, such as `q1`, or `x1_0` where the name of the array ends in a digit."""
+    separator = "_" if place and name[-1].isdigit() else ""
+    return name + separator + "_".join(map(str, place))
 
 
 def _attributes(trajectory: Any) -> dict:
