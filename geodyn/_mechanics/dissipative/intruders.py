@@ -19,7 +19,8 @@ from geodyn._mechanics.elements.poses import AbstractOnBodies, Poses
 
 
 class Law(eqx.Module):
-    """The sand, the speed below which plates creep, and the widths of the plates."""
+    """What the forces on E plates depend on besides their motion: the sand, the speed below which the resistance falls
+    to zero (`creep`), and the widths of the plates."""
 
     sand: SandBed
     creep: Float[Array, ""]
@@ -28,10 +29,11 @@ class Law(eqx.Module):
 
 @custom_jvp
 def sand_power(law: Law, ends: Float[Array, "E 2 2"], velocities: Float[Array, "E 2 2"]) -> Scalar:
-    """Minus the power of the sand on plates with the `ends` [plate, end, (x, z)].
+    """Minus the power of the sand on plates with the `ends` [plate, end, (x, z)], in place of a Rayleigh function.
 
-    Its derivative by the velocities is minus the force at these velocities. No Rayleigh function has this derivative,
-    since the stress of sand is no gradient; the equations of motion ask for nothing else of it.
+    The equations of motion use nothing but the derivative of a Rayleigh function with respect to the velocities, which
+    is minus the force. The stress of sand is no gradient, so that no function has this derivative. Hence it is defined
+    below, by hand: there only the change of the velocities counts.
     """
     return -jnp.sum(_forces(law, ends, velocities) * velocities)
 
@@ -40,7 +42,7 @@ def sand_power(law: Law, ends: Float[Array, "E 2 2"], velocities: Float[Array, "
 def _(primals: tuple, tangents: tuple) -> tuple[Scalar, Scalar]:
     law, ends, velocities = primals
     forces = _forces(law, ends, velocities)
-    change = tangents[2]
+    change = tangents[2]  # of the velocities; None where they do not change
     slope = jnp.zeros(()) if change is None else -jnp.sum(forces * change)
     return -jnp.sum(forces * velocities), slope.astype(velocities.dtype)
 
@@ -59,12 +61,12 @@ class Plates(AbstractDissipation):
     velocity and not on the speed (`gd.granular.SandBed`), and is against the motion. Such a resistance jumps where a
     piece comes to rest, and could hold it there. Here it falls smoothly to zero with the speed below `creep`, so that
     what sand would hold creeps instead, at a part of this speed. Results are those of the law only where pieces in the
-    sand move much faster than `creep`; a body that creeps is no body at rest. A motion comes to its end within the time
-    creep/a, where a is its deceleration. Steps longer than some four times as much fail (they do not converge), with
-    any method; `gd.methods.Adaptive()` finds steps by itself.
+    sand move much faster than `creep`; a body that creeps is no body at rest. The last part of a motion, slower than
+    `creep`, takes some time creep/a, where a is its deceleration. Steps that are longer than some four times this time
+    fail (they do not converge), with any method; `gd.methods.Adaptive()` finds steps by itself.
 
-    Both sides of a plate are resisted. Of a closed body take the sides that move ahead. Inertia of the sand, which
-    counts for fast impacts, is neglected.
+    Both faces of a plate are resisted. Of the surface of a closed body take only the parts that move ahead. Inertia of
+    the sand, which counts for fast impacts, is neglected.
 
     Args:
         edges: pairs of different indices of points [E, 2], the ends of the plates; usually there is a `gd.Rod` between
@@ -154,8 +156,9 @@ class PointPlate(AbstractDissipation):
 class BodyPlate(AbstractDissipation, AbstractOnBodies):
     """A plate of a rigid body of `gd.rigid.RigidBodies`, which is resisted by sand.
 
-    The sand fills z < 0, the third coordinate, and the plate moves in a plane y = const; what leaves it by more than
-    rounding has no known resistance, so that the run fails. See `gd.granular.Plates`, also for what happens at rest.
+    The sand fills z < 0, the third coordinate, and the plate moves in a plane y = const. For other motions no
+    resistance is known: where the plate leaves its plane by more than rounding the run fails. See `gd.granular.Plates`,
+    also for what happens at rest.
 
     Args:
         body: number of the body.
@@ -170,7 +173,7 @@ class BodyPlate(AbstractDissipation, AbstractOnBodies):
             positive, and sand whose force would be with the motion.
 
     Example:
-        A level plate, whose left half is in the way of the sand, turns as it sinks.
+        A body with a level plate on its left side only turns as it sinks.
 
         >>> plate = gd.granular.BodyPlate(0, [-0.5, 0.0, 0.0], [0.0, 0.0, 0.0], creep=1e-3)
         >>> body = gd.rigid.RigidBodies([0.1, 0.1, 0.1], 1.0, plate, gd.Gravity(1.0))
@@ -199,18 +202,20 @@ class BodyPlate(AbstractDissipation, AbstractOnBodies):
         ends = self.ends.astype(bodies.position.dtype)
         arms = ends @ bodies.rotation[b].T
         places = bodies.position[b][None] + arms
+        # `rates.rotation` is the time derivative of the rotation matrix.
         velocities = rates.position[b][None] + ends @ rates.rotation[b].T
-        in_plane = np.array([0, 2])
-        power = sand_power(self.law, places[None][:, :, in_plane], velocities[None][:, :, in_plane])
+        x_and_z = np.array([0, 2])
+        one_plate, its_velocities = places[None], velocities[None]
+        power = sand_power(self.law, one_plate[:, :, x_and_z], its_velocities[:, :, x_and_z])
         return power * jnp.where(self._is_in_plane(places, velocities), 1.0, jnp.nan)
 
     def _is_in_plane(self, places: Float[Array, "2 3"], velocities: Float[Array, "2 3"]) -> Bool[Array, ""]:
-        """Whether the plate and its velocities have no part along y but for rounding."""
-        least = jnp.sqrt(jnp.finfo(places.dtype).eps)
+        """Whether the plate and its velocities have no part along y, up to rounding."""
+        tolerance = jnp.sqrt(jnp.finfo(places.dtype).eps)
         side = places[1] - places[0]
-        size = jnp.max(jnp.abs(velocities)) + self.law.creep.astype(places.dtype)
-        is_across = jnp.abs(side[1]) <= least * jnp.max(jnp.abs(side))
-        return is_across & jnp.all(jnp.abs(velocities[:, 1]) <= least * size)
+        speed = jnp.max(jnp.abs(velocities)) + self.law.creep.astype(places.dtype)
+        lies_in_plane = jnp.abs(side[1]) <= tolerance * jnp.max(jnp.abs(side))
+        return lies_in_plane & jnp.all(jnp.abs(velocities[:, 1]) <= tolerance * speed)
 
 
 def _sand(sand: SandBed | None) -> SandBed:
@@ -218,9 +223,13 @@ def _sand(sand: SandBed | None) -> SandBed:
     sand = SandBed() if sand is None else sand
     if isinstance(sand.coefficients, Tracer):
         return sand
-    angles = np.linspace(-np.pi, np.pi, 73)
-    tilt, intrusion = (grid.ravel() for grid in np.meshgrid(angles[::2] / 2, angles))
-    stress = np.asarray(jax.vmap(SandBed(sand.coefficients).stress)(jnp.asarray(tilt), jnp.asarray(intrusion)))
+    # All pairs of a tilt from −π/2 to π/2 and a direction of motion from −π to π, every five degrees.
+    directions = np.linspace(-np.pi, np.pi, 73)
+    tilts = directions[::2] / 2
+    tilt, intrusion = (grid.ravel() for grid in np.meshgrid(tilts, directions))
+    of_scale_one = SandBed(sand.coefficients)
+    stress = np.asarray(jax.vmap(of_scale_one.stress)(jnp.asarray(tilt), jnp.asarray(intrusion)))
+    # The velocity is (cos γ, −sin γ), since the intrusion γ is measured downwards.
     power = stress[:, 0] * np.cos(intrusion) - stress[:, 1] * np.sin(intrusion)
     worst = int(np.argmax(power))
     if not power[worst] < 0:
