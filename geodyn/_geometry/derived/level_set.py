@@ -184,22 +184,25 @@ def _displace(x: Float[Array, " n"], normals: Float[Array, "n c"], lam: Float[Ar
 def _multipliers(level_set: LevelSet, x: Float[Array, " n"], normals: Float[Array, "n c"]) -> Float[Array, " c"]:
     """The λ with φ(x + normals λ) = 0. It is solved for with normals of unit length, so that the unknowns are in the
     units of x."""
-    scale = jnp.sqrt(jnp.sum(normals**2, axis=0))
-    unit = normals / scale[None, :]
+    lengths = jnp.sqrt(jnp.sum(normals**2, axis=0))
+    unit = normals / lengths[None, :]
+    # λ is a difference of places, and is known no better than these.
     size = 1 + jnp.max(jnp.abs(jax.lax.stop_gradient(x)))
     zero = jnp.zeros(normals.shape[1], x.dtype)
-    return root(lambda lam: level_set.residual(_displace(x, unit, lam)), zero, zero, size) / scale
+    found = root(lambda lam: level_set.residual(_displace(x, unit, lam)), zero, zero, size)
+    return found / lengths
 
 
 def regular_inverse(gram: Float[Array, "c c"]) -> Float[Array, "c c"]:
     """The inverse of a matrix; NaN, instead of meaningless numbers, if it is singular to rounding."""
-    scale = jnp.sqrt(jnp.diagonal(gram))
-    scale = jnp.where(scale > 0, scale, 1.0)
-    scaled = gram / (scale[:, None] * scale[None, :])
+    lengths = jnp.sqrt(jnp.diagonal(gram))
+    lengths = jnp.where(lengths > 0, lengths, 1.0)
+    # As if all gradients had unit length: then the condition does not depend on the units of the constraints.
+    scaled = gram / (lengths[:, None] * lengths[None, :])
     inverted = inverse(scaled)
     condition = jnp.max(jnp.sum(jnp.abs(jax.lax.stop_gradient(inverted)), axis=1))
     regular = condition < 0.01 / (gram.shape[0] * jnp.finfo(gram.dtype).eps)
-    return nan_unless(regular, inverted, gram) / (scale[:, None] * scale[None, :])
+    return nan_unless(regular, inverted, gram) / (lengths[:, None] * lengths[None, :])
 
 
 @checked
@@ -237,12 +240,13 @@ def _second_form(surface: Any, x: Float[Array, " n"]) -> Float[Array, "D m m"]:
 @_second_form.register
 @jit
 def _(surface: LevelSet, x: Float[Array, " n"]) -> Array:
-    # II = −n g⁻¹ ∇∇φ on tangent vectors, with the covariant Hessian of the constraints.
+    # II = −N Hess φ on tangent vectors (see the top of this file): `normals` and the inverse of `gram` make N, and P
+    # projects both vectors, so that their normal parts do not count.
     P = surface.projector(x)
     gamma = christoffel(surface.space, x)
     slope = jax.jacfwd(surface.residual)(x)
-    hessian = jax.jacfwd(jax.jacfwd(surface.residual))(x)
-    hessian = hessian - jnp.einsum("ck,kij->cij", slope, gamma)
+    second = jax.jacfwd(jax.jacfwd(surface.residual))(x)
+    hessian = second - jnp.einsum("ck,kij->cij", slope, gamma)
     return -jnp.einsum(
         "kb,bc,cij,ip,jq->kpq", surface.normals(x), regular_inverse(surface.gram(x)), hessian, P, P, optimize="optimal"
     )
@@ -256,6 +260,7 @@ def _(surface: Embedded, x: Float[Array, " n"]) -> Array:
     J = jax.jacfwd(surface.embedding)(x)
     second = jax.jacfwd(jax.jacfwd(surface.embedding))(x)
     second = second + jnp.einsum("kml,mi,lj->kij", christoffel(surface.ambient, X), J, J)
+    # The matrix of the projection onto the tangent space, J (Jᵀ G J)⁻¹ Jᵀ G with the metric G of the space around.
     tangential = jnp.einsum("ka,ab,lb,lm->km", J, inverse(surface.metric(x)), J, surface.ambient.metric(X))
     return second - jnp.einsum("km,mij->kij", tangential, second)
 
@@ -336,7 +341,9 @@ def _(
 @log_of.register
 @jit
 def _(space: LevelSet, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any) -> Array:
-    # Shooting within the set leaves the equations along its normals empty. They say that the normal part of v is zero.
+    # The v that is sought is tangent to the set at x, and its geodesic ends at y. Whatever v is, the geodesic stays on
+    # the set: so the part of the equation `end(v) = y` along the normals at y says nothing. To this part is added what
+    # v has along the normals at x, which must be zero.
     def normal_part(v: Float[Array, " n"]) -> Float[Array, " n"]:
         return space.normals(y) @ (jax.jacfwd(space.residual)(x) @ v)
 
@@ -344,7 +351,9 @@ def _(space: LevelSet, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any)
         return geodesic_of(space, x, v, jnp.ones(1, x.dtype), STEPS)[0][0]
 
     v = root(lambda v: end(v) + normal_part(v), y, space.projector(x) @ (y - x))
-    arrived = jnp.max(jnp.abs(normal_part(v))) <= jnp.finfo(x.dtype).eps ** 0.5 * (1 + jnp.max(jnp.abs(y)))
+    # The two may also cancel at another v, which is not tangent and so is no solution.
+    tolerance = jnp.finfo(x.dtype).eps ** 0.5 * (1 + jnp.max(jnp.abs(y)))
+    arrived = jnp.max(jnp.abs(normal_part(v))) <= tolerance
     return nan_unless(arrived, v, (space, x, y))
 
 
@@ -356,7 +365,8 @@ def _(space: LevelSet, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any)
 
 @riemann_of.register
 def _(level_set: LevelSet, x: Float[Array, " n"]) -> Array:
-    # Gauss's equation: the curvature of the space around, on tangent vectors, and what the bending adds.
+    # Gauss's equation: the curvature of the space around, on tangent vectors, and what the bending adds. That is
+    # `lowered`, all of whose indices are below; `solve` raises the first one.
     g = level_set.metric(x)
     P = level_set.projector(x)
     II = second_fundamental_form(level_set, x)
