@@ -25,10 +25,14 @@ def small_loops(
 
     A body with a connection is moved by a small loop in proportion to the area, by the curvature, and not in the first
     order. Where forces are not linear in the velocities it is moved in proportion to the perimeter, by an amount that
-    depends on the form of the loop and on its direction. This is the limit, the sum of the velocities ξ(r, e) over the
-    sides e, divided by the perimeter. It does not depend on the order of the sides, so that the sense of a regular
-    polygon does not matter: reversed, which is turned by half, it leads back if the law is odd, as that of a body that
-    is the same in front and behind. Then loops with an even number of corners, and circles, have the limit 0.
+    depends on the form of the loop and on its direction. This is the limit: the sum of the velocities ξ(r, e) over the
+    sides e, divided by the perimeter.
+
+    The order of the sides does not matter, so that a regular polygon leads to the same place in either sense, if its
+    first side is the same. Run through backwards, each side e becomes −e, as in the polygon that is turned by half a
+    turn. That leads back if the law is odd, ξ(r, −e) = −ξ(r, e), as it is for a body that is the same in front and
+    behind. For an odd law polygons with an even number of corners, and circles, have the limit 0, since with each side
+    e they have the side −e.
 
     Args:
         body: a body by its forces, such as `gd.swimmers.DryLinks`, or any other with a velocity.
@@ -78,14 +82,16 @@ def small_loops(
         )
     angles = jnp.asarray(floating(directions, "directions"), shape.dtype)
     turns = 2 * np.pi / corners * np.arange(corners)
-    by_side: Float[Array, "D C"] = angles[:, None] + jnp.asarray(turns, shape.dtype)[None]
-    plane = jnp.eye(shape.size, dtype=shape.dtype)[jnp.array([first, second])]
-    sides = jnp.stack([jnp.cos(by_side), jnp.sin(by_side)], axis=-1) @ plane
+    of_sides: Float[Array, "D C"] = angles[:, None] + jnp.asarray(turns, shape.dtype)[None]
+    two_axes = jnp.eye(shape.size, dtype=shape.dtype)[jnp.array([first, second])]
+    # Each side has the length 1, so that the mean over the sides is their sum divided by the perimeter.
+    sides = jnp.stack([jnp.cos(of_sides), jnp.sin(of_sides)], axis=-1) @ two_axes
     return jnp.mean(_velocities(body, shape, sides), axis=1)
 
 
 @jit
 def _velocities(body: AbstractLocomotion, r: Float[Array, " m"], sides: Float[Array, "D C m"]) -> Float[Array, "D C k"]:
+    """The velocity of the body at the shape r as the shape changes along each of the sides."""
     rates = sides.reshape(-1, r.size)
     found = jax.vmap(lambda rate: body.velocity(r, rate))(rates)
     return found.reshape(*sides.shape[:-1], -1)
