@@ -90,31 +90,39 @@ class StrokeFamily(eqx.Module):
         return jax.tree.map(lambda x: x[i], self.strokes)
 
 
-def _root(kkt: KKT, here: Point, h: float, of: Callable[[Point], Scalar]) -> Point:
-    """The point of the branch between `here` and arclength h at which `of` is zero, by Brent's method."""
+def _root(kkt: KKT, here: Point, h: float, measure: Callable[[Point], Scalar]) -> Point:
+    """The point of the branch between `here` and arclength h at which `measure` is zero, by Brent's method."""
 
     def at(h: Number) -> Point:
         return advance(kkt, here.z, here.tangent, floating(h))
 
     # scipy's types want a number of numpy for `rtol`.
-    length = brentq(lambda h: float(of(at(h))), 0.0, h, xtol=1e-13, rtol=np.float64(1e-13))
+    length = brentq(lambda h: float(measure(at(h))), 0.0, h, xtol=1e-13, rtol=np.float64(1e-13))
     return at(cast(float, length))
 
 
 def _steepness(point: Point) -> Scalar:
-    """|d log E/d log D|: 1 for small strokes, 2 at the best efficiency."""
-    sizes = [jnp.linalg.norm(jnp.atleast_1d(point.measures[name])) for name in ("multiplier", "displacement", "cost")]
-    return sizes[0] * sizes[1] / sizes[2]
+    """|d log E/d log D| = |dE/dD| |D|/E. It is 1 for small strokes, where E grows like D, and 2 at the best efficiency,
+    since D²/E is stationary there; it becomes infinite at the largest displacement."""
+    multiplier, displacement, cost = (
+        jnp.linalg.norm(jnp.atleast_1d(point.measures[name])) for name in ("multiplier", "displacement", "cost")
+    )
+    return multiplier * displacement / cost
 
 
 def _follow(kkt: KKT, here: Point, edges: tuple[float, float], step: float) -> Iterator[tuple[Point, str]]:
     """The points of the branch after `here`, each with a mark: "folds", "best" or "". The last point has the mark
-    "edge", "farthest" or "lost"."""
+    "edge", "farthest" or "lost".
+
+    The step h in arclength begins small, is halved where a step fails, and grows again where steps are easy.
+    """
     h = step / 8
     while h > 1e-4 * step:
         there = advance(kkt, here.z, here.tangent, floating(h))
-        turn = here.tangent @ there.tangent
-        if not there.converged or turn < 0.9 or kkt.parts(there.z)[1][0] <= 0:
+        cosine = here.tangent @ there.tangent  # of the angle by which the branch turns
+        _, weights, _ = kkt.parts(there.z)
+        # The weight of the energy is positive up to the largest displacement, where a family ends, and zero there.
+        if not there.converged or cosine < 0.9 or weights[0] <= 0:
             h /= 2
             continue
         if _steepness(there) > 1e3:
@@ -122,6 +130,7 @@ def _follow(kkt: KKT, here: Point, edges: tuple[float, float], step: float) -> I
             return
         parameter, mark = there.measures["parameter"], ""
         if not min(edges) < parameter < max(edges):
+            # The functions keep the numbers of this turn of the loop as their defaults.
             edge = min(edges, key=lambda e, at=parameter: abs(e - at))
             there, mark = _root(kkt, here, h, lambda p, edge=edge: p.measures["parameter"] - edge), "edge"
         if here.slopes["parameter"] * there.slopes["parameter"] < 0:
@@ -131,15 +140,19 @@ def _follow(kkt: KKT, here: Point, edges: tuple[float, float], step: float) -> I
         yield there, mark
         if mark == "edge":
             return
-        here, h = there, min(1.5 * h, step) if there.iterations <= 4 and turn > 0.97 else h
+        here = there
+        if there.iterations <= 4 and cosine > 0.97:
+            h = min(1.5 * h, step)
     yield here, "lost"
 
 
 def _along_direction(direction: Float[Array, "..."], size: Scalar) -> Float[Array, "..."]:
+    """The displacement of this size in a direction."""
     return direction * size
 
 
 def _through(held: Float[Array, " k"], component: int, size: Scalar) -> Float[Array, " k"]:
+    """The displacement of which all components but one are held."""
     return held.at[component].set(size)
 
 
@@ -284,8 +297,8 @@ def stroke_family(
     if count is not None:
         with told_by("stroke_family"):
             check_pace(body(start), count)
-    held = {"method": method, "bounds": bounds, "rates": rates, "base": base}
-    first = optimal_stroke(body(start), guess, displacement=_with_free(target(start), free), **held)
+    settings = {"method": method, "bounds": bounds, "rates": rates, "base": base}
+    first = optimal_stroke(body(start), guess, displacement=_with_free(target(start), free), **settings)
     _check_room(first, bounds, rates)
     limits, bounded = checked_limits(bounds, rates, first.stroke(floating(0.0)).size)
     # A path from a base to a shape is a LegendreStroke, one that closes a FourierStroke.
@@ -300,8 +313,11 @@ def stroke_family(
     problem = StrokeProblem(body(start), target(start), scale * first.cost, frame, limits, bounded, steps, free=free)
     kkt = KKT(VariedProblem(problem, body, target), x, jnp.abs(stop - start), None if drag is None else floating(drag))
     z = kkt.beginning(x, start)
+    # At first the branch is followed in the direction of the parameter, the last number of z.
     onwards = jnp.sign(stop - start) * (jnp.arange(z.size) == z.size - 1)
-    branch, marks, end = [advance(kkt, z, onwards, floating(0.0))], [""], RESULTS.enough_points
+    branch = [advance(kkt, z, onwards, floating(0.0))]
+    marks = [""]
+    end = RESULTS.enough_points
     try:
         with tqdm(total=int(points), initial=1, disable=progress is not True, unit="strokes", desc="family") as bar:
             for point, mark in _follow(kkt, branch[0], tuple(edges), step):
