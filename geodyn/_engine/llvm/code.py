@@ -12,16 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 BOOL, WORD = np.dtype(bool), np.dtype(np.int64)
-# So many bytes of one array, and of all, are on the stack; a thread has some megabytes of it.
+# The most bytes on the stack, of one array and of all arrays together; other arrays are in scratch memory. A thread has
+# a stack of some megabytes.
 MOST_OF_ONE, MOST_ON_STACK = 2**14, 2**19
-# A graphics processor has this memory for each of a hundred thousand threads and more.
+# The same on a graphics processor, which has a stack for each of a hundred thousand threads and more.
 MOST_OF_THREAD_ONE, MOST_OF_THREAD = 2**10, 2**14
-
-
-# In the memory that all threads of a graphics processor share each number has so many bytes, of whatever type it is: so
-# what an array leaves to another one stays that of the same thread.
+# In the scratch memory of a graphics processor every number takes so many bytes, whatever its type. So it does not
+# depend on the type to which thread a place belongs, and one array can take the memory that another one leaves.
 SLOT = 8
-# There is only one member.
+# In a program of one member its number %i is 0.
 ALONE = "  %i = add i64 0, 0"
 
 
@@ -42,10 +41,15 @@ class Value(NamedTuple):
 
 
 class Memory:
-    """Consecutive numbers in memory, or vectors of them. In arrays that the function is given or returns (`rows`) the
-    numbers of the members stand side by side in a row as long as the batch. Only its `owner`, a block of instructions,
-    may change it, for other members than those in `mask` as well. Each change of the whole makes a new `version`: what
-    was read from an older one is gone."""
+    """Consecutive numbers in memory, or consecutive vectors (`wide`).
+
+    `rows` says how the numbers of the members lie in arrays that the function is given or returns: the first number of
+    all members of the batch, side by side in one row, then the second number of all, and so on.
+
+    Only its `owner`, a block of instructions, may change the memory. What it holds for members outside of `mask` is of
+    no use to anyone, so that the owner may overwrite that too. Each change of the whole makes a new `version`:
+    a `Place` of an older one can no longer be read.
+    """
 
     def __init__(
         self,
@@ -57,7 +61,7 @@ class Memory:
         of_threads: bool = False,
     ):
         self.pointer, self.size, self.dtype, self.wide, self.rows = pointer, size, np.dtype(dtype), wide, rows
-        # Of a graphics processor: the numbers of all threads, not of all members, stand in the rows.
+        # On a graphics processor: a row has a number for each thread, not for each member.
         self.of_threads = of_threads
         self.version = 0
         self.owner: Any = None
@@ -65,8 +69,8 @@ class Memory:
 
 
 class Place(NamedTuple):
-    """A number in memory: at a fixed place, plus one that is computed (`moved`); or that number and those after it, one
-    for each of what is computed at once (`along`)."""
+    """The place of a number in memory, at the index `fixed`, plus a number that is computed as the program runs
+    (`moved`). With `along` it is the place of several numbers, one after the other: as many as are computed at once."""
 
     memory: Memory
     fixed: int
@@ -80,24 +84,35 @@ class Place(NamedTuple):
 
 
 class Code:
-    """The text, as it is written: for a processor that computes `width` members at once, or, where that is None, for a
-    graphics processor, of which each thread computes one."""
+    """The text of a function while it is being written: for a processor that computes `width` members at once, or, if
+    `width` is None, for a graphics processor, each of whose threads computes one member."""
 
     def __init__(self, width: int | None):
         self.is_graphics = width is None
-        self.width, self.lines, self.begin, self.outside = width or 1, [], [], {}
-        self.count, self.label, self.has_loops = 0, "start", False
-        # Which of the members that are computed at once exist.
+        self.width = width or 1
+        # The instructions so far, and those that run before them, at the start of the function.
+        self.lines, self.begin = [], []
+        # The declarations of functions and tables outside of this function, by their names.
+        self.outside = {}
+        # How many names have been given, and the label of the block that is being written.
+        self.count, self.label = 0, "start"
+        self.has_loops = False
+        # A mask of the members that are computed at once: at the end of a batch some of them do not exist.
         self.inside = "%inside"
-        # Bytes of the function's own memory that are in use, and how many were at most: on its stack (beside those
-        # `below`, of the functions that call it), and in what the caller provides.
-        self.stack, self.scratch, self.below = 0, 0, 0
-        self.most_on_stack, self.most_scratch = 0, 0
-        # Of a graphics processor: the pieces of the stack (bytes, address) that are in use, and those that are not.
+        # The function has memory on its stack, and scratch memory that its caller provides. Of both: the bytes in use
+        # now, and the most that were in use.
+        self.stack, self.most_on_stack = 0, 0
+        self.scratch, self.most_scratch = 0, 0
+        # The bytes that the functions that call this one have on the same stack.
+        self.below = 0
+        # On a graphics processor: the pieces of the stack that are in use (bytes, name), and the names of those that
+        # are free again, by their bytes.
         self.taken: list[tuple[int, str]] = []
         self.free: dict[int, list[str]] = {}
-        # The programs that are called as functions, and their texts.
-        self.functions, self.texts, self.repeated = {}, [], {}
+        # The functions of the module that this one may call, and their texts.
+        self.functions, self.texts = {}, []
+        # The programs that stand in this one more than once: each becomes a function.
+        self.repeated = {}
 
     # Functions of the module
 
@@ -116,7 +131,7 @@ class Code:
         return code
 
     def add(self, name: str, pointers: list[str], code: "Code", mask: Value):
-        """Adds a function to the module, which is given these addresses and what `_context` says."""
+        """Adds a function to the module, whose arguments are these addresses and those of `_context`."""
         self.texts.append(self.function_text(name, pointers, code, mask, "internal "))
         self.has_loops = self.has_loops or code.has_loops
 
@@ -138,16 +153,17 @@ class Code:
     def call(self, name: str, pointers: list[str], scratch: int, mask: Value):
         """Calls a function of the module, which needs so much scratch memory, for the members in the mask."""
         self.reserve(scratch)
-        free = f"%{self.fresh('s')}" if scratch else "null"
-        self.lines += self._of_scratch(free) if scratch else []
+        its_scratch = f"%{self.fresh('s')}" if scratch else "null"
+        self.lines += self._of_scratch(its_scratch) if scratch else []
         given = [
             *(f"ptr {pointer}" for pointer in pointers),
-            *self._context(free, mask.text if mask.wide else "", self.inside),
+            *self._context(its_scratch, mask.text if mask.wide else "", self.inside),
         ]
         self.lines.append(f"  call void @{name}({', '.join(given)})")
 
     def add_of_number(self, name: str, x: Value, code: "Code", values: list[Value]) -> list[Value]:
-        """Adds a function of one number, or of one for each member, that is seldom called; the kinds of its results."""
+        """Adds a function, which is seldom called, of a number x, or of one for each member. It returns all `values`
+        together; what is returned here says of what kind each of them is."""
         values = [code.widen(y) if x.wide else y for y in values]
         whole = self._struct(values)
         attributes = "noinline cold" if self.is_graphics else "noinline cold #0"
@@ -155,13 +171,14 @@ class Code:
         lines = [head, "entry:", "  br label %start", "start:", *code.lines]
         last = "poison"
         for k, y in enumerate(values):
-            lines.append(f"  %whole{k} = insertvalue {whole} {last}, {self.with_type(y)}, {k}")
-            last = f"%whole{k}"
+            filled = f"%whole{k}"
+            lines.append(f"  {filled} = insertvalue {whole} {last}, {self.with_type(y)}, {k}")
+            last = filled
         self.texts.append("\n".join([*lines, f"  ret {whole} {last}", "}"]))
         return values
 
     def results(self, name: str, x: Value, kinds: list[Value]) -> list[Value]:
-        """The results of such a function."""
+        """The results of a function of `add_of_number`."""
         whole = self._struct(kinds)
         all_of_them = self.new(f"call {whole} @{name}({self.with_type(x)})", x.dtype, x.wide)
         return [self.new(f"extractvalue {whole} {all_of_them.text}, {k}", y.dtype, y.wide) for k, y in enumerate(kinds)]
@@ -190,19 +207,25 @@ class Code:
         """LLVM's name of a type."""
         dtype = np.dtype(dtype)
         size = 8 * dtype.itemsize
-        one = {"f": {32: "float", 64: "double"}.get(size), "b": "i1"}.get(dtype.kind, f"i{size}")
+        floating = {32: "float", 64: "double"}.get(size)
+        one = {"f": floating, "b": "i1"}.get(dtype.kind, f"i{size}")
         return f"<{self.width} x {one}>" if wide else one
 
     def suffix(self, dtype: np.typing.DTypeLike, wide: bool) -> str:
         """The name of a type in the names of LLVM's intrinsic functions."""
-        one = {"f": "f"}.get(np.dtype(dtype).kind, "i") + str(1 if dtype == BOOL else 8 * np.dtype(dtype).itemsize)
+        dtype = np.dtype(dtype)
+        letter = "f" if dtype.kind == "f" else "i"
+        bits = 1 if dtype == BOOL else 8 * dtype.itemsize
+        one = f"{letter}{bits}"
         return f"v{self.width}{one}" if wide else one
 
     def constant(self, x: np.typing.ArrayLike) -> Value:
         """A number that is known now."""
         x = np.asarray(x)
         if x.dtype.kind == "f":
-            text = f"0x{struct.unpack('<Q', struct.pack('<d', float(x)))[0]:016X}"
+            # As the bits of a double, in which form LLVM takes a number of single precision too.
+            (bits,) = struct.unpack("<Q", struct.pack("<d", float(x)))
+            text = f"0x{bits:016X}"
         elif x.dtype == BOOL:
             text = "true" if x else "false"
         else:
@@ -237,7 +260,8 @@ class Code:
         )
 
     def pack(self, values: list[Value]) -> Value:
-        """The vector of these numbers, and of the first one again; that number where all are the same."""
+        """The vector of these numbers, with the first one in all lanes that are left over; no vector but the value
+        itself where all are the same."""
         if all(x == values[0] for x in values):
             return values[0]
         vector = self.widen(values[0])
@@ -280,7 +304,7 @@ class Code:
         return self.new(f"select {self.with_type(which)}, {self.with_type(yes)}, {self.with_type(no)}", yes.dtype, wide)
 
     def either(self, by_label: dict[str, Value]) -> Value:
-        """At the begin of a block: the value that belongs to the block from which it was entered."""
+        """At the start of a block: the value that belongs to the block from which it was entered."""
         first = next(iter(by_label.values()))
         pairs = ", ".join(f"[ {x.text}, %{label} ]" for label, x in by_label.items())
         return self.new(f"phi {self.type(first.dtype, first.wide)} {pairs}", first.dtype, first.wide)
@@ -306,9 +330,11 @@ class Code:
         self.lines.append(f"  br label %{label}")
 
     def branch(self, which: Value, yes: str, no: str):
+        """Goes on at the label `yes` where `which` holds, else at `no`."""
         self.lines.append(f"  br i1 {which.text}, label %{yes}, label %{no}")
 
     def start(self, label: str):
+        """Begins the block of this label."""
         self.lines.append(f"{label}:")
         self.label = label
 
@@ -324,9 +350,9 @@ class Code:
             self.start(f"{head}.last")
             self.lines.append(f"  %{head}.next = add i64 {k.text}, 1")
             self.lines.append(f"  %{head}.more = icmp slt i64 %{head}.next, {count}")
-            # The driver of a graphics processor would write out every turn.
-            as_it_is = ", !llvm.loop !0" if self.is_graphics else ""
-            self.lines.append(f"  br i1 %{head}.more, label %{head}, label %{head}.end{as_it_is}")
+            # Else the driver of a graphics processor would unroll the loop.
+            as_a_loop = ", !llvm.loop !0" if self.is_graphics else ""
+            self.lines.append(f"  br i1 %{head}.more, label %{head}, label %{head}.end{as_a_loop}")
             self.start(f"{head}.end")
 
         return k, end
@@ -336,12 +362,14 @@ class Code:
     def local(self, size: int, dtype: np.typing.DTypeLike, wide: bool) -> Memory:
         """New memory of the function's own: on the stack, or, where that might be too small, in an array that the
         caller provides; on a graphics processor the numbers of all threads stand there side by side."""
-        count = -(-size * np.dtype(dtype).itemsize * (self.width if wide else 1) // 64) * 64
+        numbers = size * self.width if wide else size
+        count = _padded(numbers * np.dtype(dtype).itemsize)
         name = f"%{self.fresh('m')}"
         most_of_one, most = (MOST_OF_THREAD_ONE, MOST_OF_THREAD) if self.is_graphics else (MOST_OF_ONE, MOST_ON_STACK)
         if count <= most_of_one and self.below + self.stack + count <= most:
             return Memory(self._of_stack(name, count), size, dtype, wide)
-        count = -(-size * SLOT // 64) * 64 if self.is_graphics else count
+        if self.is_graphics:
+            count = _padded(size * SLOT)  # for each thread
         self.begin += self._of_scratch(name)
         self.reserve(count)
         self.scratch += count
@@ -384,7 +412,7 @@ class Code:
         del self.taken[before:]
 
     def opening(self) -> list[str]:
-        """The instructions at the begin of the function."""
+        """The instructions at the start of the function."""
         if self.is_graphics:
             return self.begin
         return [f"  %stack = alloca [{max(self.most_on_stack, 1)} x i8], align 64", *self.begin]
@@ -392,33 +420,40 @@ class Code:
     def table(self, numbers: np.ndarray) -> Memory:
         """Memory in which these numbers stand before the program begins."""
         stored = self._type_in_memory(numbers.dtype)
-        one, name = self.type(stored, False), f"@table.{hashlib.sha256(numbers.tobytes()).hexdigest()[:16]}"
-        name += f".{one}.{numbers.size}"
+        one = self.type(stored, False)
+        digest = hashlib.sha256(numbers.tobytes()).hexdigest()[:16]
+        name = f"@table.{digest}.{one}.{numbers.size}"
         values = ", ".join(f"{one} {self.constant(x).text}" for x in numbers.astype(stored))
         self.outside[name] = f"{name} = private unnamed_addr constant [{numbers.size} x {one}] [{values}], align 64"
         return Memory(name, numbers.size, numbers.dtype, False)
 
     def _type_in_memory(self, dtype: np.typing.DTypeLike) -> np.dtype:
+        """How numbers are stored: truth values in a byte each."""
         return np.dtype(np.int8) if dtype == BOOL else np.dtype(dtype)
 
     def address(self, place: Place) -> Value:
         """The address of a number, of the vector of all members' numbers, or of each member's number."""
-        memory, one = place.memory, self.type(self._type_in_memory(place.memory.dtype), False)
+        memory = place.memory
         index = self._sum(place.moved, place.fixed)
         if memory.rows:
-            count, own = ("%T", "%t") if memory.of_threads else ("%B", "%i")
-            index = self._sum(self.times(index, count), 0, Value(own, WORD, False))
+            # A row is as long as the batch, and the member %i is in its column %i; likewise for threads.
+            length, column = ("%T", "%t") if memory.of_threads else ("%B", "%i")
+            row_start = self.times(index, length)
+            index = self._sum(row_start, 0, Value(column, WORD, False))
         elif memory.wide:
             index = self.times(index, str(self.width))
-        one = "i64" if memory.of_threads else one
+        # What is scaled by the index: SLOT bytes in the memory of threads.
+        one = "i64" if memory.of_threads else self.type(self._type_in_memory(memory.dtype), False)
         if not index.wide:
             return self.new(f"getelementptr inbounds {one}, ptr {memory.pointer}, i64 {index.text}", WORD, False)
+        # Each member has an index of its own, and in a vector its own lane.
         if memory.wide:
             index = self._sum(index, 0, Value("%lanes", WORD, True))
         address = f"getelementptr {one}, ptr {memory.pointer}, {self.with_type(index)}"
         return self.new(address, WORD, True)
 
     def _sum(self, moved: Value | None, fixed: int, other: Value | None = None) -> Value:
+        """moved + fixed + other, without instructions for what is zero."""
         total = Value(str(fixed), WORD, False)
         for x in (moved, other):
             if x is not None and total.text == "0":
@@ -429,6 +464,7 @@ class Code:
         return total
 
     def times(self, index: Value, count: str) -> Value:
+        """index · count, without an instruction where both are known now."""
         if index.text == "0":
             return index
         if count.isdecimal() and index.text.isdecimal():
@@ -444,6 +480,7 @@ class Code:
         address, wide = self.address(place), place.is_wide
         kind, align = self.type(stored, wide), stored.itemsize
         if address.wide:
+            # Each member reads at an address of its own.
             pointers = f"<{self.width} x ptr> {address.text}"
             none = f"{kind} zeroinitializer"
             name = f"llvm.masked.gather.{self.suffix(stored, True)}.v{self.width}p0"
@@ -451,9 +488,9 @@ class Code:
             value = self.call_external(name, stored, True, *args)
         elif place.along or (memory.rows and wide):
             name = f"llvm.masked.load.{self.suffix(stored, True)}.p0"
-            # A member that does not exist is a number with which nothing goes wrong.
-            rest = self.widen(self.constant(np.ones((), stored))).text
-            args = (f"ptr {address.text}", f"i32 {align}", f"<{self.width} x i1> {self.inside}", f"{kind} {rest}")
+            # Members that do not exist get a 1, with which no instruction fails.
+            ones = self.widen(self.constant(np.ones((), stored))).text
+            args = (f"ptr {address.text}", f"i32 {align}", f"<{self.width} x i1> {self.inside}", f"{kind} {ones}")
             value = self.call_external(name, stored, True, *args)
         else:
             align = min(64, align * (self.width if wide else 1))
@@ -468,10 +505,12 @@ class Code:
     def store(self, value: Value, place: Place, mask: Value | None = None):
         """Writes a number to a place; with a mask only where it holds."""
         memory, stored = place.memory, self._type_in_memory(place.memory.dtype)
-        each = place.moved is not None and place.moved.wide
+        # If members have places of their own, the mask is given to the scatter below. Else the whole vector is written,
+        # with the old numbers outside of the mask.
+        has_own_places = place.moved is not None and place.moved.wide
         assert place.is_wide or not value.wide
         value = self.widen(value) if place.is_wide else value
-        if mask is not None and not each:
+        if mask is not None and not has_own_places:
             value = self.select(mask, value, self.load(place))
         if memory.dtype == BOOL:
             value = self.new(f"zext {self.with_type(value)} to {self.type(stored, value.wide)}", stored, value.wide)
@@ -491,8 +530,14 @@ class Code:
             self.lines.append(f"  store {self.with_type(value)}, ptr {address.text}, align {align}")
 
     def _perform(self, name: str, *args: str):
+        """Calls a function of LLVM's that returns nothing."""
         self.declare(name, "void", args)
         self.lines.append(f"  call void @{name}({', '.join(args)})")
+
+
+def _padded(count: int) -> int:
+    """So many bytes, rounded up to a multiple of 64, at which the widest vectors are aligned."""
+    return -(-count // 64) * 64
 
 
 def _type_of(typed: str) -> str:
