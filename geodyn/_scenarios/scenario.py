@@ -74,7 +74,7 @@ def read_scenario(name: str) -> Scenario:
 
 
 def scenario_of(source: Source) -> Scenario:
-    """The scenario in an open file; numbers that were put into it may be traced."""
+    """The scenario in a file that has been read. Numbers that were put into it (`Source.put`) may be traced."""
     source.allow((), ["space", "body", "method", "time", "labels", "sweep", *ELEMENTS])
     space = _space(source)
     masses, q0, v0 = _body(source, space)
@@ -93,6 +93,7 @@ def _labels(source: Source, space: AbstractManifold) -> Labels:
     if "labels" not in source.tables:
         return Labels()
     table = source.allow(("labels",), Labels._fields)
+    # Only for the error that `get` raises where a unit is no text.
     for unit in ("length", "time", "mass"):
         source.get(("labels", unit), str, "")
     names = table.get("coordinates", [])
@@ -110,7 +111,8 @@ def _space(source: Source) -> AbstractManifold:
     if ("name" in table) == ("metric" in table):
         source.fail(("space",), "[space] needs either 'name' (a space of the zoo) or 'metric' (module:function)")
     if "metric" in table:
-        period, metric = source.get(("space", "period"), (dim,), None), _import(source, ("space", "metric"))
+        period = source.get(("space", "period"), (dim,), None)
+        metric = _import(source, ("space", "metric"))
         embedding = _import(source, ("space", "embedding")) if "embedding" in table else None
         return source.build(("space",), lambda: gd.Manifold(metric, dim, period=period, embedding=embedding))
     for key in ("period", "embedding"):
@@ -138,8 +140,8 @@ def _body(source: Source, space: AbstractManifold) -> tuple:
     """(masses, positions, velocities). With the key `killing` the velocities are those of one Killing field of the
     space, given by its coefficients.
 
-    The key `project`, which moves the initial data onto the constraints, is only allowed here; `read_scenario` acts on
-    it.
+    The key `project`, which moves the initial data onto the constraints, is only admitted here. `scenario_of` obeys it,
+    once it has the constraints.
     """
     table = source.allow(("body",), ["masses", "positions", "velocities", "killing", "project"])
     masses = source.get(("body", "masses"), (None,))
@@ -150,10 +152,11 @@ def _body(source: Source, space: AbstractManifold) -> tuple:
     if "velocities" in table:
         source.fail(("body", "killing"), "give either 'velocities' or 'killing', not both")
     if getattr(space, "killing_fields", None) is None:
-        # Those that are found from the metric, seen from the first point.
+        # No closed form is known: the fields are computed from the metric, starting at the first point of the body.
         space = source.build(("body", "killing"), lambda: gd.symmetries(space, np.asarray(q0)[0]).space)
     fields = np.asarray(killing_fields(space, jnp.asarray(q0)))
-    return masses, q0, np.einsum("k,nki->ni", source.get(("body", "killing"), fields.shape[1:2]), fields)
+    coefficients = source.get(("body", "killing"), fields.shape[1:2])
+    return masses, q0, np.einsum("k,nki->ni", coefficients, fields)
 
 
 def _elements(source: Source, name: str) -> list:
@@ -165,12 +168,15 @@ def _elements(source: Source, name: str) -> list:
 
 
 def _method(source: Source) -> Any:
+    """The method: the key `name` says which class, the other keys are its arguments."""
     make = getattr(gd, METHODS[source.choose(("method", "name"), METHODS)])
     return source.call(("method",), make, "name")
 
 
 def _time(source: Source) -> dict[str, Any]:
+    """The table [time], whose keys are arguments of `gd.integrate`."""
     table = source.allow(("time",), ["t1", "steps", "save_every"])
+    # Only for the errors that `get` raises where a key is missing or has a wrong type.
     source.get(("time", "t1"), float)
     source.get(("time", "steps"), int)
     return table

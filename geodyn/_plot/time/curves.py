@@ -57,14 +57,15 @@ def _name(index: tuple[int, ...], shape: tuple[int, ...], names: tuple[str, ...]
 
 
 def mark(ax: Axes, trajectory: Trajectory) -> Any:
-    """Marks the moments of the impacts of a trajectory at the lower end of an Axes; returns it."""
+    """Marks the moments of the impacts of a trajectory on the lower edge of the Axes, and returns the Axes."""
     impacts = trajectory.impacts
     if impacts is None:
         return ax
     count = min(int(impacts.count), len(impacts.t))
     if count:
-        below = {"transform": ax.get_xaxis_transform(), "clip_on": False, "color": COLOURS[1]}
-        ax.plot(np.asarray(impacts.t)[:count], np.zeros(count), "|", markersize=9, label="impacts", **below)
+        # In this transform x is a time, and y a fraction of the height of the Axes: 0 is its lower edge.
+        on_edge = {"transform": ax.get_xaxis_transform(), "clip_on": False, "color": COLOURS[1]}
+        ax.plot(np.asarray(impacts.t)[:count], np.zeros(count), "|", markersize=9, label="impacts", **on_edge)
     return ax
 
 
@@ -124,14 +125,18 @@ def _separation(
     ax: Axes,
     labels: Labels,
 ) -> Any:
+    """Draws the distance between q[:, i] and q[:, j] for each pair (i, j)."""
     if len(pairs) == 0:
         raise ValueError("pairs: this body has no edges; name pairs of points, such as [(0, 1)]")
     for k in np.ravel(np.asarray(pairs)):
         check_index("pairs", int(k), np.shape(q)[1], "points")
     unit = "radii of curvature" if isinstance(space, Sphere | Hyperbolic) else labels.length
     ax = axes(ax, xlabel=labels.clock, ylabel=labels.of("geodesic separation", unit))
-    first, second = (jnp.asarray(q)[:, np.array(ends)] for ends in zip(*pairs))
-    distances = jax.jit(jax.vmap(jax.vmap(lambda x, y: distance(space, x, y))))(first, second)
+    firsts, seconds = zip(*pairs)
+    points = jnp.asarray(q)
+    of_pairs = jax.vmap(lambda x, y: distance(space, x, y))
+    at_all_times = jax.jit(jax.vmap(of_pairs))
+    distances = at_all_times(points[:, np.array(firsts)], points[:, np.array(seconds)])
     for (i, j), values, style in zip(pairs, distances.T, cycle(STYLES)):
         ax.plot(t, values, style, linewidth=2, label=f"points {i} and {j}")
     return legend(steady(ax, distances), len(pairs))
@@ -162,7 +167,9 @@ def comparison(
     check_lengths("curves", {name: len(x) for name, pair in curves.items() for x in pair}, len(t))
     ax = axes(ax, xlabel=PLAIN.clock)
     for (name, (computed, exact)), colour in zip(curves.items(), cycle(COLOURS[2:])):
-        ax.plot(t, computed, color=colour, linewidth=2, label=f"{name}, error {np.abs(computed - exact).max():.0e}")
+        error = np.abs(computed - exact).max()
+        ax.plot(t, computed, color=colour, linewidth=2, label=f"{name}, error {error:.0e}")
+        # A dot at every fourth time only, so that the curve below stays visible.
         ax.plot(t[::4], exact[::4], ".", color=INK, markersize=6)
     ax.plot([], [], ".", color=INK, markersize=6, label="exact")
     return legend(ax, len(curves) + 1)
@@ -192,10 +199,14 @@ def hysteresis(
     """
     x = np.asarray(displacement)
     f = np.asarray(force)
-    each = (f[1:] + f[:-1]) / 2 * np.diff(x)
-    work = np.sum(each) if np.abs(np.sum(each)) > 1e-12 * np.sum(np.abs(each)) else 0.0
+    works = (f[1:] + f[:-1]) / 2 * np.diff(x)
+    work = np.sum(works)
+    # Where the works of the pieces cancel, only their rounding errors are left.
+    if not np.abs(work) > 1e-12 * np.sum(np.abs(works)):
+        work = 0.0
     ax = axes(ax, xlabel="displacement", ylabel="force")
     (line,) = ax.plot(x, f, linewidth=2, label=f"{label + ', ' if label else ''}work done {work:.4g}")
+    # The arrow stands after a fifth of the curve.
     early = (len(x) - 1) // 5
     style = {"arrowstyle": "-|>", "color": line.get_color(), "mutation_scale": 18}
     ax.annotate("", xy=(x[early + 1], f[early + 1]), xytext=(x[early], f[early]), arrowprops=style)
