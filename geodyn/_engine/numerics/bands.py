@@ -1,9 +1,10 @@
 """Dense and block-tridiagonal matrices of linear functions of arrays: their assembly, and linear solves with them.
 
-A matrix is assembled by applying the function to unit vectors. For a block-tridiagonal matrix as many applications
-suffice as three blocks have columns, since columns three blocks apart have no row in common (Curtis, Powell & Reid, J.
-Inst. Math. Appl. 13 (1974) 117). Its elimination is linear in the number of blocks (Golub & Van Loan, Matrix
-Computations, 4.5.1). lineax and jax.lax solve tridiagonal systems of numbers only, not of blocks.
+A matrix is assembled by applying the function to unit vectors. In a block-tridiagonal matrix, columns three blocks
+apart have no row in common, so that one application serves them all: as many applications suffice as three blocks have
+columns (Curtis, Powell & Reid, J. Inst. Math. Appl. 13 (1974) 117). The cost of the elimination is linear in the number
+of blocks (Golub & Van Loan, Matrix Computations, 4.5.1). lineax and jax.lax solve tridiagonal systems of numbers only,
+not of blocks.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ class Full(NamedTuple):
         return columns(lambda x: push(x.reshape(near.shape)).reshape(-1), near.size, near).T
 
     def factors(self, matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
-        """The factors that `solve` takes."""
+        """What `solve` takes: the inverse."""
         return inverse(matrix)
 
     def solve(self, factors: Float[Array, "n n"], r: Array) -> Array:
@@ -77,17 +78,23 @@ class Banded(NamedTuple):
             return self.gather(push(self.spread(in_blocks, near.shape)))
 
         images = columns(image, 3 * width, near).reshape(3, width, count, width)
+        # Each row of blocks takes its part of the images of three colours: those of the block to the left, of its own
+        # and of the block to the right. The first row has no block to the left, and the last none to the right: they
+        # take a colour there of which no block reaches them, and so zeros.
         neighbours = block + np.arange(-1, 2)
         of_rows = images[neighbours % 3, :, block]
+        # From [row of blocks, neighbour, column, row] to [row of blocks, neighbour, row, column].
         return jnp.swapaxes(of_rows, 2, 3)
 
     def factors(self, matrix: Float[Array, "K 3 B B"]) -> Float[Array, "K 3 B B"]:
-        """The factors that `solve` takes: D⁻¹, D⁻¹L and D⁻¹U, where D are the diagonal blocks after elimination."""
+        """The factors that `solve` takes: D⁻¹, D⁻¹L and D⁻¹U. D are the diagonal blocks after elimination, L and U the
+        blocks left and right of them."""
         width = matrix.shape[-1]
         missing = np.tile(self.blocks == self.size, width // self.blocks.shape[1])
         eye = jnp.eye(width, dtype=matrix.dtype)
 
         def eliminate(before: Float[Array, "B B"], row: tuple[Array, Array]) -> tuple[Array, Array]:
+            """One row of blocks, where `before` is D⁻¹U of the row above."""
             (left, middle, right), missing = row
             # A column that pads the block has a one on its diagonal.
             diagonal = middle + missing[:, None] * eye - left @ before
@@ -107,6 +114,8 @@ class Banded(NamedTuple):
             x = r - factor @ x
             return x, x
 
+        # Forwards y = D⁻¹r − D⁻¹L y with the y of the row above, then backwards x = y − D⁻¹U x with the x of the row
+        # below.
         scaled = jax.vmap(jnp.dot)(factors[:, 0], self.gather(r))
         zero = jnp.zeros_like(scaled[0])
         _, y = jax.lax.scan(substitute, zero, (factors[:, 1], scaled))

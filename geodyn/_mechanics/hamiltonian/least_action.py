@@ -194,7 +194,8 @@ def _hessian(
         return interval_action(lagrangian, nodes, t, h)
 
     local = of_intervals(jax.hessian(action), q0, z, t0, t1).reshape(-1, size + n, size + n)
-    # Each Hessian on the unknowns of the interval before, whose last node is the first of this one, and of this one.
+    # The first node of an interval is the last one of the interval before. So each Hessian is padded with zeros to one
+    # on the unknowns of both intervals. After that of the last interval comes one of zeros.
     pair = jnp.pad(local, ((0, 1), (size - n, 0), (size - n, 0)))
     here = pair[:-1]
     after = pair[1:]
@@ -206,6 +207,7 @@ def _hessian(
     free = jnp.where(held, 0, jnp.ones_like(z[0, 0, 0]))
     scale = jnp.max(jnp.abs(middle))
     identity = jnp.eye(size, dtype=z.dtype)[None] * (1 - free)[:, None, :]
+    # The columns of the left and of the right block are the unknowns of the interval before and of the one after.
     left = free[:, :, None] * left * jnp.roll(free, 1, axis=0)[:, None, :]
     middle = free[:, :, None] * middle * free[:, None, :] + scale * identity
     right = free[:, :, None] * right * jnp.roll(free, -1, axis=0)[:, None, :]
@@ -241,7 +243,8 @@ def _nodes(
         change = -_solve_blocks(factors, here)
         done = jnp.max(jnp.abs(change)) <= eps**0.5 * jnp.max(jnp.abs(z))
         trial = z + state.part * change
-        # A step as small as rounding is taken as it is: the slope there is noise, and need not fall.
+        # The last step is taken as it is. Newton's method converges quadratically: after a step of the relative size
+        # √eps the slope is only rounding error, and need not fall.
         better = done | (jnp.sum(slope(trial) ** 2) < jnp.sum(here**2))
         part = jnp.asarray(jnp.where(better, 1.0, state.part / 2), z.dtype)
         return Descent(jnp.where(better, trial, z), part, done, state.turns + 1)
@@ -304,9 +307,11 @@ def _stationary(
     hessian = jax.lax.stop_gradient(_hessian(lagrangian, start, z, t0, t1))
     # If the ends are conjugate points, the last pivot is singular and its inverse infinite.
     inverses = _form(z).factors(hessian)[:, 0]
+    # The eigenvalues of the inverse pivots, which have the signs of those of the pivots.
     values = jnp.linalg.eigvalsh((inverses + jnp.swapaxes(inverses, 1, 2)) / 2)
-    last = jnp.max(jnp.abs(values[0])) / jnp.max(jnp.abs(values[-1]))
-    conjugate = last < jnp.finfo(z.dtype).eps ** 0.4
+    # The size of the smallest eigenvalue of the last pivot, relative to that of the first pivot.
+    last_to_first = jnp.max(jnp.abs(values[0])) / jnp.max(jnp.abs(values[-1]))
+    conjugate = last_to_first < jnp.finfo(z.dtype).eps ** 0.4
     found = ~conjugate & jnp.all(jnp.isfinite(z))
     z = nan_unless(found, z, (lagrangian, start, flat[-1], t0, t1))
 
