@@ -59,10 +59,12 @@ def energy_between(space: AbstractManifold, x: Float[Array, " n"], y: Float[Arra
     or infinite, if these are not enough, if no path is found, or if it is not a minimum (beyond a conjugate point).
     """
     # The values that the metric closes over become explicit arguments, so that E has derivatives with respect to them.
-    # Both ways are one computation, so that E is symmetric to the last bit. It begins at the first of the points in the
-    # order of their coordinates.
-    first = jnp.sum(jnp.sign(y - x) * jnp.asarray(3.0 ** -np.arange(x.size), x.dtype)) < 0
-    x, y = jnp.where(first, y, x), jnp.where(first, x, y)
+    # From x to y and from y to x the computation is the same, so that E is symmetric to the last bit. It begins at the
+    # point that comes first in the lexicographic order of the coordinates: the first coordinate that differs decides
+    # the sign of the sum, since 1/3ᵏ is more than all later weights together.
+    weights = jnp.asarray(3.0 ** -np.arange(x.size), x.dtype)
+    y_is_first = jnp.sum(jnp.sign(y - x) * weights) < 0
+    x, y = jnp.where(y_is_first, y, x), jnp.where(y_is_first, x, y)
     return _energy(eqx.filter_closure_convert(space.metric, x), x, y, effort)
 
 
@@ -103,10 +105,11 @@ def _moved_with_ends(
 ) -> Float[Array, "q n d"]:
     """The derivatives of the velocities u of a geodesic of one piece with respect to both of its ends."""
 
-    def off(ends: Float[Array, " d"]) -> Float[Array, " m"]:
-        return _residual(metric, *jnp.split(ends, 2), u[None]).reshape(-1)
+    def residual_of(both: Float[Array, " d"]) -> Float[Array, " m"]:
+        return _residual(metric, *jnp.split(both, 2), u[None]).reshape(-1)
 
-    return _undone(metric, x, y, u, jax.jacfwd(off)(jnp.concatenate([x, y])))
+    changes = jax.jacfwd(residual_of)(jnp.concatenate([x, y]))
+    return _undone(metric, x, y, u, changes)
 
 
 def _undone(
@@ -165,6 +168,7 @@ def _of_one_piece(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], 
         return residual(x, y, h, u, at)[0], (ends(h, at), tail(at))
 
     def turn(state: tuple[Progress, tuple[Ends, Scalar]]) -> tuple[Progress, tuple[Ends, Scalar]]:
+        """One iteration; the ends and the unresolved fraction are those of the iterate before it."""
         s, _ = state
         r, others = evaluate(s.w)
         return next_progress(s, s.w - r, zero, MOST_PLAIN), others
@@ -192,9 +196,11 @@ def _energy_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Sc
     if not jax.tree.leaves(dmetric):
         energy, begin, end = _ends(*primals)
         return energy, _rate_of_energy(begin, end, dx, dy)
-    # Where the metric varies too, the path is needed: at first order it may stay as it is.
+    # Where the metric varies too, the path is needed. It makes the energy stationary: so to first order it may stay as
+    # it is.
     u = _path(metric, x, y, effort)
     if effort.far:
+        # A path that was not found is NaN. With the straight segment in its place the derivatives are finite.
         found = jnp.all(jnp.isfinite(u))
         u = jnp.where(found, u, y - x)
     energy, begin, end = _ends_of(metric, x, u)
@@ -226,8 +232,8 @@ def _ends(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort: 
 def _found_ends(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Ends:
     u, at_ends, good, inverses = _short(metric, x, y, effort)
 
-    # u is in the carry and changes sign, since otherwise XLA would compute what follows from u before the loop, which
-    # seldom turns.
+    # XLA computes before a loop what depends only on values that the loop leaves unchanged, though this loop seldom
+    # makes a turn. That is why u is among the values of the loop and changes its sign.
     def longer(u: Float[Array, "1 q n"], _: Ends) -> tuple[Float[Array, "1 q n"], Ends]:
         return -u, native_of(relax, metric, x, y, u, inverses, effort).ends
 
@@ -238,14 +244,15 @@ def _found_ends(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], ef
 def _ends_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Ends, Ends]:
     metric, x, y, _ = primals
     dmetric, dx, dy, _ = tangents
-    # The derivatives are a matrix, so that nothing is iterated again for each tangent to which Newton's method applies
-    # the derivative of a force.
+    # Newton's method applies the derivative of a force to many tangents. It is a product with the Hessian, a matrix, so
+    # that the path is not iterated again for each of them.
     change = jnp.concatenate([jnp.zeros_like(at) if d is None else d for at, d in ((x, dx), (y, dy))])
     rate = jnp.zeros((), x.dtype)
     rates = jnp.zeros_like(change)
     if jax.tree.leaves(dmetric):
-        # −p(0) and p(1) are the derivatives of E along the changes `moved`, which lead to other geodesics. These do not
-        # depend to first order on the path, so that how it changes with the metric is not needed.
+        # −p(0) and p(1) are the derivatives of E along the changes `moved` of the path, which lead to neighbouring
+        # geodesics. To first order these derivatives do not depend on the path, so that how the path changes with the
+        # metric is not needed.
         values, hessian, h, u, moved = _vary(*primals)
 
         def variation(metric: Metric) -> tuple[Scalar, Float[Array, " d"]]:
@@ -335,7 +342,7 @@ def _search(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort
     expansion = _chain(metric, x, h, u, pieces)
     if effort.far:
         is_lost = jnp.isnan(u[0, 0, 0])
-        # One number stands for all of an array.
+        # Each of these numbers stands for a whole array: `where` broadcasts it.
         infinite: Any = jnp.inf
         zero: Any = 0
         lost = Expansion(Ends(infinite, zero, zero), zero, zero), zero
@@ -360,8 +367,10 @@ def _expansion(metric: Metric, x: Float[Array, " n"], u: Float[Array, "q n"]) ->
     n = x.size
     q = len(u)
     rule = gauss(q)
-    # Position and velocity at each node from x and u, [q, 2, 1 + q].
-    of_x_and_u = np.stack([np.insert(rule.matrix, 0, 1, axis=1), np.eye(q, 1 + q, 1)], axis=1)
+    # Position and velocity at each node from x and u, [q, 2, 1 + q]: x + ∫ u, and the node's own u.
+    positions = np.insert(rule.matrix, 0, 1, axis=1)
+    velocities = np.eye(q, 1 + q, 1)
+    of_x_and_u = np.stack([positions, velocities], axis=1)
     linear = jnp.asarray(of_x_and_u, x.dtype)
     weighted = jnp.asarray(rule.weights[:, None, None] * of_x_and_u, x.dtype)
 
@@ -372,20 +381,24 @@ def _expansion(metric: Metric, x: Float[Array, " n"], u: Float[Array, "q n"]) ->
 
     points = jnp.stack([x[None] + combine(rule.matrix, u), u], axis=1)
     curvatures, (energies, slopes) = jax.vmap(jax.jacfwd(slope, has_aux=True))(points)
+    # The first and second derivatives of the energy with respect to (x, u). The indices are q for the node, A and B for
+    # position or velocity there, a and b for x or one of the u, and i and j for the coordinate.
     first = jnp.einsum("qAa,qAi->ai", weighted, slopes)
-    second = jnp.einsum("qAa,qAiBj->qaiBj", weighted, curvatures)
-    second = jnp.einsum("qaiBj,qBb->aibj", second, linear).reshape((1 + q) * n, -1)
-    # The stationary path among those with ∫ u = y − x: linear equations for the changes of u and of the multiplier.
+    halfway = jnp.einsum("qAa,qAiBj->qaiBj", weighted, curvatures)
+    second = jnp.einsum("qaiBj,qBb->aibj", halfway, linear).reshape((1 + q) * n, -1)
+    # The stationary path among those with ∫ u = y − x: linear equations for the changes of u and of the multiplier, the
+    # latter with the opposite sign. Each column belongs to a unit change of a coordinate of x or of y.
     weights = jnp.asarray(rule.weights, x.dtype)
     one = jnp.eye(n, dtype=x.dtype)
     sums = jnp.kron(weights[:, None], one)
     matrix = jnp.block([[second[n:, n:], sums], [sums.T, jnp.zeros_like(one)]])
     given = jnp.block([[-second[n:, :n], jnp.zeros_like(sums)], [-one, one]])
-    moved, end = jnp.split(jnp.linalg.solve(matrix, given), [q * n])
-    begin = jnp.pad(second[:n, :n], ((0, 0), (0, n))) + second[:n, n:] @ moved + end
-    last = jnp.sum(first[1:], axis=0)
-    at_ends = Ends(jnp.sum(weights * energies), last - first[0], last)
-    return Expansion(at_ends, jnp.concatenate([begin, -end]), moved.reshape(q, n, 2 * n))
+    moved, of_minus_p1 = jnp.split(jnp.linalg.solve(matrix, given), [q * n])
+    # The gradient of E is (−p(0), p(1)), and the derivative of the energy with respect to x alone is ∫ f = p(1) − p(0).
+    of_minus_p0 = jnp.pad(second[:n, :n], ((0, 0), (0, n))) + second[:n, n:] @ moved + of_minus_p1
+    p1 = jnp.sum(first[1:], axis=0)
+    at_ends = Ends(jnp.sum(weights * energies), p1 - first[0], p1)
+    return Expansion(at_ends, jnp.concatenate([of_minus_p0, -of_minus_p1]), moved.reshape(q, n, 2 * n))
 
 
 def _chain(
@@ -407,10 +420,12 @@ def _chain(
         start = choose(here, starts)
         length = choose(here, h)
         velocities = choose(here, u)
+        # Traversed in unit time, the piece has the velocities h u and h times the energy; so all else is h times too.
         of_unit_length = _expansion(metric, start, length * velocities)
         of_piece: Expansion = jax.tree.map(lambda a: a / length, of_unit_length)
         (more, first, end), after, own = of_piece
-        # How the joint, and with it both parts, move with the two ends of the whole.
+        # `before` and `after` are the Hessians of the path so far and of this piece. How the joint, and with it both
+        # parts, move with the two ends of the whole. The first piece has nothing before it: its joint is the begin.
         coupled = jnp.concatenate([before[n:, :n], after[:n, n:]], axis=1)
         joint = jnp.where(k == 0, to_begin, -small_inverse(before[n:, n:] + after[:n, :n]) @ coupled)
         of_before = jnp.concatenate([to_begin, joint])
@@ -438,6 +453,7 @@ def _found_path(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], ef
     def longer(
         u: Float[Array, "1 q n"], _: Float[Array, "k q n"]
     ) -> tuple[Float[Array, "1 q n"], Float[Array, "k q n"]]:
+        # u changes its sign for the same reason as in `_found_ends`.
         return -u, native_of(relax, metric, x, y, u, inverses, effort).on_all_pieces
 
     return once(~good, longer, u, cut(u, most_pieces(effort.nodes)))[1]

@@ -430,13 +430,14 @@ def _jacobi_field(
     ts: Float[Array, " T"],
     steps: Count,
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
-    turning = dj - jnp.einsum("kij,i,j", christoffel(space, x), v, j)
+    # DJ/dt = J' + Γ(x', J). J' at the start is how the initial velocity of the neighbouring geodesics differs from v.
+    dv = dj - jnp.einsum("kij,i,j", christoffel(space, x), v, j)
 
     def flow(x: Float[Array, " n"], v: Float[Array, " n"]) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
         return geodesic_of(space, x, v, ts, steps)
 
-    # The field is the derivative of the geodesic by where and how it starts; its rate becomes covariant by Γ.
-    (xs, vs), (J, dJ) = jax.jvp(flow, (x, v), (j, turning))
+    # The field is the derivative of the geodesic with respect to its start and its initial velocity.
+    (xs, vs), (J, dJ) = jax.jvp(flow, (x, v), (j, dv))
     symbols = jax.vmap(lambda x: christoffel(space, x))(xs)
     return J, dJ + jnp.einsum("tkij,ti,tj->tk", symbols, vs, J)
 
@@ -503,16 +504,17 @@ def half_square(space: Any, x: Float[Array, " n"], y: Float[Array, " n"], nodes:
 
 
 def nearest_image(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Float[Array, " n"]:
-    """The image of y under shifts by whole periods of the coordinates to which the straight segment of the chart from x
-    is shortest; for a space that knows its distances, the image at the shortest distance."""
+    """The image of y that is nearest to x, among its shifts by whole periods of the coordinates: the one to which the
+    straight segment of the chart is shortest, or in a space that knows its distances, the one at the shortest
+    distance."""
     if period_of(space) is None:
         return y
     period = np.array(period_of(space))
     is_periodic = np.isfinite(period)
-    round_ = jnp.asarray(is_periodic)
     period = jnp.asarray(np.where(is_periodic, period, 1.0), x.dtype)
-    turns = -jnp.where(round_, jnp.round((y - x) / period), 0)
-    # The nearest one in coordinates, and the next ones on the other side.
+    turns = -jnp.where(jnp.asarray(is_periodic), jnp.round((y - x) / period), 0)
+    # Two images are tried for each periodic coordinate: the one that is nearest in this coordinate, and the next one on
+    # the other side of x, which may be nearer in the metric.
     other = jnp.where(y - x + turns * period > 0, -1.0, 1.0)
     sides = np.array(list(itertools.product(*[(0, 1) if p else (0,) for p in is_periodic])))
     images = (y + turns * period)[None] + jnp.asarray(sides, x.dtype) * (other * period)[None]
@@ -528,9 +530,9 @@ def nearest_image(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array
 
 
 def chord(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
-    """Length of the straight segment of the chart between two points: the root of twice its energy, by Gauss quadrature
-    with eight nodes."""
-    t, b = (jnp.asarray(a, x.dtype) for a in (np.polynomial.legendre.leggauss(8)))
+    """The root of twice the energy of the straight segment of the chart between two points, by Gauss quadrature with
+    eight nodes: its length if its speed in the metric is constant, else more."""
+    t, b = (jnp.asarray(a, x.dtype) for a in np.polynomial.legendre.leggauss(8))
     d = y - x
     squares = jax.vmap(lambda t: d @ space.metric(x + (1 + t) / 2 * d) @ d)(t)
     return safe_sqrt(jnp.dot(b, squares) / 2)
@@ -589,8 +591,8 @@ def rays(
     def at(t: Scalar) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         # The motion to the time t is the motion to the time 1 with the velocity t v: so t may be negative or zero.
         trajectory = integrate(system, x, t * v, t1=1.0, steps=steps, method=method, save_every=steps)
-        start = t == 0
-        return trajectory.q[-1], jnp.where(start, v, trajectory.v[-1] / jnp.where(start, 1.0, t))
+        at_start = t == 0
+        return trajectory.q[-1], jnp.where(at_start, v, trajectory.v[-1] / jnp.where(at_start, 1.0, t))
 
     return jax.vmap(at)(ts)
 
@@ -601,6 +603,7 @@ def _along(
     """The points and velocities [T, steps, 6, n] of a curve at the nodes of the Gauss steps to each time. The program
     of the transport takes these and not the curve, so that another curve compiles nothing. Raises ValueError unless
     the curve gives points of `size` coordinates."""
+    # The step before the first time has the length 0.
     starts = jnp.append(ts[:1], ts[:-1])
     places = (np.arange(steps)[:, None] + np.asarray(gauss(6).c, float)).reshape(-1) / steps
     nodes = starts[:, None] + (ts - starts)[:, None] * jnp.asarray(places, ts.dtype)[None]
@@ -625,8 +628,10 @@ def _transport(
 ) -> Float[Array, "T n"]:
     """Parallel transport by Gauss collocation. The equation w' = M(t) w is linear, so that each step is one linear
     solve for its stages."""
-    tableau, steps = gauss(6), points.shape[1]
-    a, b = (jnp.asarray(array, w.dtype) for array in (tableau.a, tableau.b))
+    steps = points.shape[1]
+    tableau = gauss(6)
+    a = jnp.asarray(tableau.a, w.dtype)
+    b = jnp.asarray(tableau.b, w.dtype)
 
     def generator(x: Float[Array, " n"], velocity: Float[Array, " n"]) -> Float[Array, "n n"]:
         return -jnp.einsum("kij,i->kj", christoffel(space, x), velocity)
@@ -710,15 +715,23 @@ def _check_embedding(space: Any, x: Float[Array, " n"]) -> None:
 
 def _check_distances(space: AbstractManifold, x: Float[Array, " n"]) -> None:
     wanted = "squared_distance does not fit the metric: "
-    enough = max(100 * float(jnp.finfo(x.dtype).eps) ** 0.5, 1000 * getattr(space, "error", 0.0))  # that of `Tabulated`
+    # A `Tabulated` space knows its `error`; the second derivatives of its distances have some hundred times that.
+    enough = max(100 * float(jnp.finfo(x.dtype).eps) ** 0.5, 1000 * getattr(space, "error", 0.0))
     scale = jnp.sqrt(jnp.diag(space.metric(x)))
-    here, hessian = (f(lambda y: squared_distance(space, x, y))(x) for f in (lambda f: f, jax.hessian))
-    error = hessian / jnp.outer(scale, scale) / 2 - space.metric(x) / jnp.outer(scale, scale)
+
+    def square(y: Float[Array, " n"]) -> Scalar:
+        return squared_distance(space, x, y)
+
+    here = square(x)
+    hessian = jax.hessian(square)(x)
+    units = jnp.outer(scale, scale)
+    error = hessian / units / 2 - space.metric(x) / units
     if not (abs(here) <= enough**2 and jnp.max(jnp.abs(error)) < enough):
         raise ValueError(
             f"{wanted}at coincident points x = {x.tolist()} it must be 0, got {here}, and smooth, with the Hessian 2g "
             f"in the second one, got\n{hessian}"
         )
+    # Three fixed directions.
     for direction in np.cos(1 + np.arange(3 * x.size).reshape(3, -1) ** 1.5):
         y = x + 0.01 * direction / scale
         there, back = squared_distance(space, x, y), squared_distance(space, y, x)
