@@ -82,6 +82,7 @@ class Isometries(AbstractLieGroup):
     def exp(self, xi: Float[Array, " k"]):
         xi = algebra_vector(self, xi)
         zero = jnp.zeros(1, xi.dtype)
+        # The plane lies in the space of the first two axes: it has translations along these, and turns about the third.
         x = jnp.concatenate([xi[:2], zero, zero, zero, xi[2:]]) if self.n == 2 else xi
         shift = _epsilon(self.curvature) * x[:3]
         left, right = _quaternion_units(self.curvature)
@@ -92,18 +93,25 @@ class Isometries(AbstractLieGroup):
     def log(self, g: Float[Array, "d d"]):
         g = element(self, g)
         if self.n == 2:
+            # The same isometry in three dimensions, which leaves the third coordinate as it is.
             into = np.eye(4)[:, self._rows]
             g = into @ g @ into.T + np.diag([0.0, 0.0, 1.0, 0.0])
-        # The coordinates of g in the products of the units of both halves are the outer product of the two quaternions,
-        # a matrix of rank 1.
+        # g is a product of two quaternions, so that its coordinates in the 16 products of a unit of each half are the
+        # outer product of the two, a matrix of rank 1. Each coordinate is a quarter of the trace of g times the inverse
+        # of such a product, and the inverse of a unit is its conjugate.
         left, right = _quaternion_units(self.curvature)
         outer = jnp.einsum("a,b,aij,bjk,ki->ab", _CONJUGATE, _CONJUGATE, left, right, g) / 4
+        # The largest column is a multiple of the first quaternion.
         column = jnp.take(outer, jnp.argmax(jnp.sum(jnp.abs(outer) ** 2, axis=0)), axis=1)
         first = column / jnp.sqrt(jnp.sum(column**2))
         second = first @ outer
+        # Both quaternions with the opposite sign give the same g: those of the smaller rotations are taken.
         sign = jnp.where((first[0] + second[0]).real < 0, -1, 1)
-        first, second = _rotation(sign * first), _rotation(sign * second)
-        shift, rotation = (first - second) / (2 * _epsilon(self.curvature)), (first + second) / 2
+        # The ζ and ζ' of the module's docstring.
+        zeta = _rotation(sign * first)
+        other = _rotation(sign * second)
+        shift = (zeta - other) / (2 * _epsilon(self.curvature))
+        rotation = (zeta + other) / 2
         x = jnp.concatenate([shift, rotation]).real.astype(g.dtype)
         return jnp.append(x[:2], x[5]) if self.n == 2 else x
 
@@ -152,7 +160,8 @@ def group_of(space: Any) -> AbstractLieGroup:
 
 @group_of.register
 def _(space: AbstractConstantCurvature):
-    curvature, n = space.chart.curvature, space.dim
+    curvature = space.chart.curvature
+    n = space.dim
     if n > 3 or (n < 2 and curvature):
         raise ValueError(
             f"space must have the dimension 2 or 3, or be a line, got {space!r}: gd.symmetries(space, x) finds the "
@@ -226,7 +235,8 @@ def act(space: AbstractManifold, g: Float[Array, "d d"], x: Numbers) -> Float[Ar
 
 @functools.singledispatch
 def act_on(space: AbstractManifold, g: Float[Array, "d d"], x: Float[Array, " n"]) -> Float[Array, " n"]:
-    """The computation of `act`: of frames, unless the isometries are affine maps of the chart."""
+    """The computation of `act`. An element of a `FrameGroup` is a frame, which is composed with that of the chart at x;
+    those of the other groups that come here are affine maps of the chart."""
     group = group_of(space)
     if isinstance(group, FrameGroup):
         return group.compose(g, frame_at(x))[:-1, -1]
@@ -293,7 +303,9 @@ _CONJUGATE = np.array([1.0, -1.0, -1.0, -1.0])
 def _generators(curvature: int) -> np.ndarray:
     """The translations K and the rotations J, [6, 4, 4]."""
     e = np.zeros((6, 4, 4))
-    e[:3, :3, 3], e[:3, 3, :3] = np.eye(3), -curvature * np.eye(3)
+    # The translation K_i moves (X', w) at the rate X_i' = w, w' = −κ X_i.
+    e[:3, :3, 3] = np.eye(3)
+    e[:3, 3, :3] = -curvature * np.eye(3)
     e[3:, :3, :3] = -LEVI_CIVITA
     return e
 
@@ -304,7 +316,7 @@ def _epsilon(curvature: int) -> float | complex:
 
 
 def _quaternion_units(curvature: int) -> tuple[np.ndarray, np.ndarray]:
-    """The two commuting quaternion units 1, 2L₊ and 1, 2L₋, each [4, 4, 4]."""
+    """The units 1, 2L₊ and 1, 2L₋ of two algebras of quaternions that commute with each other, each [4, 4, 4]."""
     e = _generators(curvature)
     halves = [e[3:] + sign * e[:3] / _epsilon(curvature) for sign in (1, -1)]
     return tuple(np.concatenate([np.eye(4)[None], half]) for half in halves)
@@ -313,22 +325,30 @@ def _quaternion_units(curvature: int) -> tuple[np.ndarray, np.ndarray]:
 def _quaternion(zeta: Array) -> Array:
     """The unit quaternion (cos h, ζ/2 · sin h/h) with h² = ζ·ζ/4, real or complex."""
     y = jnp.sum(zeta**2) / 4
+    # For small h both are Taylor series in y = h², without the root, which has no derivative at 0.
     small = jnp.abs(y) < 1.0
-    low, high = jnp.where(small, y, 0.0), jnp.where(small, 1.0, y)
-    cosine, ratio = jnp.ones_like(y), jnp.ones_like(y)
+    low = jnp.where(small, y, 0.0)
+    high = jnp.where(small, 1.0, y)
+    cosine = jnp.ones_like(y)
+    ratio = jnp.ones_like(y)
     for n in range(10, 0, -1):
         cosine = 1 - low * cosine / ((2 * n - 1) * 2 * n)
         ratio = 1 - low * ratio / (2 * n * (2 * n + 1))
     h = jnp.sqrt(high)
-    cosine, ratio = jnp.where(small, cosine, jnp.cos(h)), jnp.where(small, ratio, jnp.sin(h) / h)
+    cosine = jnp.where(small, cosine, jnp.cos(h))
+    ratio = jnp.where(small, ratio, jnp.sin(h) / h)
     return jnp.concatenate([cosine[None], zeta / 2 * ratio])
 
 
 def _rotation(q: Array) -> Array:
-    """The vector ζ of a unit quaternion, the inverse of `_quaternion`."""
+    """The vector ζ of a unit quaternion, the inverse of `_quaternion`: 2h / sin h times its vector part.
+
+    The square of the vector part is s² = sin² h. Near the unit 1, h / sin h follows from the series of the arctangent,
+    in tan² h = s² / cos² h; elsewhere h is the angle of (cos h, s)."""
     square = jnp.sum(q[1:] ** 2)
     small = (jnp.abs(square) < 0.15) & (q[0].real > 0)
-    low, high = jnp.where(small, square / jnp.where(small, q[0], 1.0) ** 2, 0.0), jnp.where(small, 1.0, square)
+    low = jnp.where(small, square / jnp.where(small, q[0], 1.0) ** 2, 0.0)
+    high = jnp.where(small, 1.0, square)
     series = jnp.zeros_like(low)
     for n in range(22, -1, -1):
         series = 1 / (2 * n + 1) - low * series

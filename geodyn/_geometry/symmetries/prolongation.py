@@ -9,7 +9,8 @@ a linear equation along each curve. A pair (k, ω) at one point is a Killing fie
 other point leaves the curvature there unchanged, L_K R = 0 (Ambrose & Singer). So three derivatives of the metric at
 many points decide, instead of many derivatives at one.
 
-The unknowns are z = (k_a, ω_ab for a < b), N = n(n + 1)/2 numbers, in the coordinates of the chart.
+The unknowns are z = (k_a, ω_ab for a < b), N = n(n + 1)/2 numbers, in the coordinates of the chart. P = n(n − 1)/2 of
+them belong to ω.
 
 Source: Kobayashi & Nomizu, *Foundations of Differential Geometry I* (1963), VI.2–3; Nomizu, *On local and global
 existence of Killing vector fields* (1960).
@@ -28,7 +29,7 @@ from geodyn._integrators.contract.tableau import gauss
 
 
 def pairs_of(n: int) -> np.ndarray:
-    """The pairs a < b, [2, n(n − 1)/2]."""
+    """The pairs of indices a < b, [2, n(n − 1)/2]."""
     return np.array(list(combinations(range(n), 2)), int).reshape(-1, 2).T
 
 
@@ -37,24 +38,27 @@ def two_forms(n: int) -> Float[np.ndarray, "P n n"]:
     a, b = pairs_of(n)
     forms = np.zeros((a.size, n, n))
     which = np.arange(a.size)
-    forms[which, a, b], forms[which, b, a] = 1.0, -1.0
+    forms[which, a, b] = 1.0
+    forms[which, b, a] = -1.0
     return forms
 
 
 def rate(at: Curvature, u: Float[Array, " n"]) -> Float[Array, "N N"]:
-    """The matrix M of z' = M z for a pair that is carried with the velocity u."""
+    """The matrix M of z' = M z for a pair (k, ω) that is carried with the velocity u."""
     n = u.shape[0]
     a, b = pairs_of(n)
     forms = jnp.asarray(two_forms(n), u.dtype)
     turn = jnp.einsum("eac,c->ea", at.christoffel, u)  # k_a' = … + Γ^e_ac u^c k_e
-    of_form = jnp.einsum("pac,c->ap", forms, u)
-    of_field = -jnp.einsum("abcd,ce,d->abe", at.riemann, at.inverse, u)
+    of_form = jnp.einsum("pac,c->ap", forms, u)  # k_a' = … + ω_ac u^c
+    of_field = -jnp.einsum("abcd,ce,d->abe", at.riemann, at.inverse, u)  # ω_ab' = … − R_abcd K^c u^d
+    # ω_ab' = … + Γ^e_ac u^c ω_eb + Γ^e_bc u^c ω_ae.
     turned = jnp.einsum("ea,peb->abp", turn, forms) + jnp.einsum("eb,pae->abp", turn, forms)
     return jnp.block([[turn.T, of_form], [of_field[a, b], turned[a, b]]])
 
 
 def changes(at: Curvature, gradient: Float[Array, "n n n n n"]) -> Float[Array, "n n n n N"]:
-    """The Lie derivative L_K R of the curvature, for each of the N unknowns."""
+    """The Lie derivative of the curvature, for each of the N unknowns: L_K R = K^e ∇_e R, and for each index a of R one
+    term more, in which e stands in the place of a and the factor is ∇_a K^e."""
     n = at.metric.shape[0]
     of_field = jnp.tensordot(gradient, at.inverse, 1)
     raised = jnp.einsum("ef,pfa->eap", at.inverse, jnp.asarray(two_forms(n), gradient.dtype))  # ∇_a K^e
@@ -80,7 +84,8 @@ def carry(
     x1: Float[Array, " n"],
     steps: Count | Int[Array, ""],
 ) -> Float[Array, "d N"]:
-    """The pairs z at x0, carried on the straight segment of the chart to x1 in this number of steps."""
+    """Pairs z = (k, ω) at x0, one in each row, carried on the straight segment of the chart to x1 in this number of
+    steps."""
     u = x1 - x0
 
     def known(t: Scalar) -> Float[Array, "N N"]:
