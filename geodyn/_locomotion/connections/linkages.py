@@ -14,8 +14,8 @@ from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 
 
 class AbstractLinks(AbstractLocomotion):
-    """What bodies of rigid straight links in the plane share, whatever resists their motion: lengths, places, outline,
-    and shapes to begin with."""
+    """What all bodies of rigid straight links in the plane share, whatever resists their motion: the lengths and the
+    places of the links, their outline, and the shapes with which a search begins."""
 
     lengths: eqx.AbstractVar[Float[Array, " L"]]
 
@@ -25,7 +25,8 @@ class AbstractLinks(AbstractLocomotion):
 
     @property
     def first_shape(self) -> Float[Array, " m"] | None:
-        """The straight shape; None where `links` takes other shapes than hinge angles and these have no names."""
+        """The straight shape; None if the number of shape variables is not known: the class does not name them, and
+        `links` does not take a hinge angle for each two neighbouring links."""
         if self.shape_count is not None:
             return _straight(self.shape_count)
         hinges = _straight(self.lengths.shape[0] - 1)
@@ -51,7 +52,8 @@ class AbstractLinks(AbstractLocomotion):
 
 
 def _straight(count: int) -> Float[Array, " m"]:
-    """As many angles of zero; from NumPy's, which are known inside jit, where checks read them."""
+    """The shape with this many angles, all zero. They are made by NumPy, so that inside jit too they are known numbers,
+    which checks can read."""
     return jnp.asarray(np.zeros(count))
 
 
@@ -61,6 +63,7 @@ def link_velocities(
     """The velocity of each piece along itself, across itself, and its angular velocity. The pieces have the poses
     (x, y, angle) and the `rates` of these in the frame of the body, which moves with the velocity ξ."""
     x, y, angle = poses.T
+    # The velocity (u, v) of each piece, in the directions of the frame of the body.
     u = xi[0] - xi[2] * y + rates[:, 0]
     v = xi[1] + xi[2] * x + rates[:, 1]
     cos = jnp.cos(angle)
@@ -80,13 +83,15 @@ def chain(lengths: Float[Array, " L"], r: Float[Array, " _"]) -> Float[Array, "L
     """Centre and heading (x, y, angle) of each link of a chain, in the frame of its middle link (of the two middle ones
     the first).
 
-    r[L − 1] are the angles by which the chain turns from link to link, from tail to head. Raises ValueError for r of
-    another size.
+    The L − 1 numbers in r are the angles by which the chain turns from link to link, from tail to head. Raises
+    ValueError for r of another size.
     """
     n = lengths.shape[0]
     if r.shape != (n - 1,):
         raise ValueError(f"{n} links have {n - 1} angles, got a shape r of {r.shape}.")
     # Seen from the tail, a link has turned by all angles before it, and its centre is half a link beyond those before.
+    # So headings and centres are sums, with the coefficients in the rows of `turns` and `ways`. The row of the middle
+    # link is subtracted, so that they are seen from there.
     middle = (n - 1) // 2
     before = np.tri(n, n, -1)
     turns = before[:, : n - 1]

@@ -1,10 +1,11 @@
 """Convex polyhedra of points, which touch in spaces of constant curvature.
 
 In the embedding a geodesic hull is flat: it is where the cone over its points meets the space. So two hulls are
-disjoint if a plane <N, X> = 0 separates their points. With the signs σ = −1 for the points of the first hull and 1 for
-those of the second, the planes with σ<N, X> ≥ 1 at all points are a pointed polyhedron, which is empty unless the hulls
-are apart. At its corners n + 1 points have the same height σ<N, X>: so it is enough to try the planes of all choices of
-n + 1 points, and to take the one whose least height is the greatest.
+disjoint if a plane <N, X> = 0 separates their points. Let σ be −1 for the points of the first hull and 1 for those of
+the second. In the space of the normals N, those with σ<N, X> ≥ 1 at all points make up a pointed polyhedron, which is
+empty unless the hulls are apart. At its corners n + 1 points have the same height σ<N, X>. So it is enough to try, for
+each choice of n + 1 points, the plane above which they have the same height, and to take the plane whose least height
+is the greatest.
 
 Letters of the shapes: n coordinates of a point, D = n + 1 of its embedding, A and B points of a body, P of both, c
 pairs of bodies, s components of a slip."""
@@ -182,11 +183,12 @@ def _gap(space: AbstractConstantCurvature, first: Float[Array, "A n"], second: F
     found = _widest_of(curvature, X, len(first))
     normal, square = _plane(curvature, _pick(found.corners, X))
     if curvature:
-        halves = found.corners[1] == found.corners[2]
-        middle, across = _middle(curvature, X[0], X[len(first)])
-        normal = jnp.where(halves, middle, normal)
-        square = jnp.where(halves, across, square)
-    is_none = square <= 0  # not where it is NaN
+        is_middle = found.corners[1] == found.corners[2]
+        middle, middle_square = _middle(curvature, X[0], X[len(first)])
+        normal = jnp.where(is_middle, middle, normal)
+        square = jnp.where(is_middle, middle_square, square)
+    # False where the square is NaN, so that the gap is NaN there too.
+    is_none = square <= 0
     length = jnp.sqrt(jnp.where(is_none, 1, square))
     lowest = _pick(found.lowest[None], X)[0]
     height = found.sign * (normal @ lowest) / length
@@ -201,8 +203,9 @@ def _slip(
     u: Float[Array, "A n"],
     w: Float[Array, "B n"],
 ) -> Float[Array, " s"]:
-    """With the sums P = Σ λX of points of each hull that are the same where they touch: the relative velocity of these
-    places, without its part along P and along the normal. Times 2/Σ λ, the rate at which the gap grows with it."""
+    """The relative velocity of the places of two hulls that touch, without its parts along the place and along the
+    normal. The place is a sum P = Σ λX of points of one hull, and also of the other. The result is multiplied by 2/Σ λ,
+    the rate at which the gap grows with the relative velocity along the normal (see `tangential`)."""
     curvature = space.chart.curvature
     X, V = jax.jvp(lambda *x: _embed(space, *x), (first, second), (u, w))
     corners = _widest_of(curvature, X, len(first)).corners
@@ -213,15 +216,16 @@ def _slip(
     of_first = corners < len(first)
     here = share * of_first
     there = share * ~of_first
-    # Sums of points become points: the same place of both hulls, times −1 for the first.
+    # Divided by its size each sum is a point: the same place of both hulls, for the first with the opposite sign.
     P = here @ X
     size = _size(curvature, P)
     here = here / size
     there = there / _size(curvature, there @ X)
     velocity = (here + there) @ V
     if curvature:
-        # In the tangent space at the origin, of which all first coordinates are 0, slips are vectors of flat space.
-        form = jnp.asarray([1.0, *[curvature] * space.dim], X.dtype)
+        # A reflection takes the place to the origin. The first coordinates of tangent vectors there are 0, and their
+        # others are those of a vector of flat space.
+        form = jnp.asarray([1.0, *[curvature] * space.dim], X.dtype)  # w² + κ X'·X', which is constant on the space
         mirror = _mirror(-P / size)
         normal = _reflect(form, mirror, form * normal)
         velocity = _reflect(form, mirror, velocity)
@@ -266,7 +270,7 @@ def _embed(
     elif curvature == 0:
         X = jax.vmap(space.embed)(x)
         w = jnp.ones(len(x), x.dtype)
-        # About the first point: far from the origin no digits are lost.
+        # Measured from the first point, so that no digits are lost far from the origin.
         X = X - jax.lax.stop_gradient(X[:1])
     else:
         X = jax.vmap(space.embed)(x)
@@ -301,8 +305,8 @@ class Plane(NamedTuple):
 
 
 def _widest_of(curvature: int, X: Float[Array, "P D"], first: int) -> Plane:
-    """The plane from which all points are furthest away, on their side, of which so many are of the first body. A
-    search has no derivative."""
+    """The plane with the greatest distance from the nearest of all points, with each body on its own side; `first` is
+    the number of points of the first body. A search has no derivative."""
     return native(functools.partial(_widest, curvature, first), jax.lax.stop_gradient(X))
 
 
@@ -342,21 +346,23 @@ def _pick(which: Int[Array, " k"], X: Float[Array, "P D"]) -> Float[Array, "k D"
 
 
 def _plane(curvature: int, corners: Float[Array, "D D"]) -> tuple[Float[Array, " D"], Scalar]:
-    """A normal N of the plane above which all corners have the same height, and <N, N>: positive where it is one."""
+    """A normal N of the plane above which all corners have the same height, and <N, N>. This is positive if there is
+    such a plane in the space."""
     along = corners[1:] - corners[:1]
     if len(along) == 2:
         normal = jnp.cross(along[0], along[1])
     else:
         w = along[:, 0]
         X = along[:, 1:]
-        # The cross product of three vectors of R⁴, by those of R³.
+        # The cross product of three vectors of R⁴, which is normal to all of them, by cross products in R³.
         faces = jnp.cross(X[np.array([1, 2, 0])], X[np.array([2, 0, 1])])
         normal = jnp.append(X[0] @ faces[0], -w @ faces)
     return normal, curvature * normal[0] ** 2 + jnp.sum(normal[1:] ** 2)
 
 
 def _middle(curvature: int, a: Float[Array, " D"], b: Float[Array, " D"]) -> tuple[Float[Array, " D"], Scalar]:
-    """The plane in the middle between two points of curved space, X = −a and X = b, as in `_plane`."""
+    """The plane in the middle between two points of curved space, as in `_plane`. The points are −a and b: those of the
+    first body have the opposite sign."""
     form = jnp.asarray([curvature, *[1] * (len(a) - 1)], a.dtype)
     normal = form * (a + b)
     return normal, curvature * normal[0] ** 2 + jnp.sum(normal[1:] ** 2)
@@ -367,6 +373,7 @@ def _bodies(bodies: Sequence[Indices]) -> Tuples:
     found = []
     for body in map(np.asarray, bodies):
         points = body.tolist()
+        # Points that stand there twice leave fewer different ones than there are indices.
         if body.ndim != 1 or len(set(points)) < max(body.size, 3) or body.min() < 0:
             wanted = "3 or more different points with indices ≥ 0 each"
             raise ValueError(f"bodies of Hulls must have {wanted}, got {shown(points)}")
