@@ -85,10 +85,11 @@ def player(
     """
     drawn = scene(trajectory, model, system, labels, outline)
     known = trajectory if system is None else trajectory.with_system(system)
-    told = {}
+    curves = {}
     if known.recorded_energy is not None or (known.system is not None and known.p.size):  # An ODE has no energy.
-        told[labels.of("energy", labels.energy)] = np.asarray(known.energy)[np.isin(trajectory.t, drawn.t)]
-    return page(title, {"seconds": seconds, "autoplay": autoplay} | _contents(drawn, told), path)
+        is_drawn = np.isin(trajectory.t, drawn.t)
+        curves[labels.of("energy", labels.energy)] = np.asarray(known.energy)[is_drawn]
+    return page(title, {"seconds": seconds, "autoplay": autoplay} | _contents(drawn, curves), path)
 
 
 @player.register
@@ -112,15 +113,18 @@ def _(
     return page(title, {"seconds": seconds, "autoplay": autoplay} | data, path)
 
 
-def _contents(drawn: Scene, told: dict) -> dict:
-    """The data of the page: positions in a box as int16 in base64, everything else as plain numbers."""
+def _contents(drawn: Scene, curves: dict) -> dict:
+    """The data of the page: positions in a box as int16 in base64, everything else as plain numbers. `curves` are
+    numbers against time, by their names, which are drawn below the picture."""
     knots = _knots(drawn)
     dim = drawn.points.shape[-1]
     count = len(drawn.radii)
     inner = len(drawn.edges) * len(knots)
     outlined = drawn.outlines.shape[1] * drawn.outlines.shape[2]
     balls = len(drawn.spheres.points)
-    every = -(-len(drawn.t) * (count + inner + outlined + 2 * balls) * dim * 2 // LARGEST)
+    # Each number takes two bytes; a sphere counts as two points, for its centre and its radius.
+    all_bytes = len(drawn.t) * (count + inner + outlined + 2 * balls) * dim * 2
+    every = -(-all_bytes // LARGEST)
     frames = np.unique(np.append(np.arange(0, len(drawn.t), every), len(drawn.t) - 1))
     moving = drawn.points[frames]
     if inner:
@@ -130,6 +134,7 @@ def _contents(drawn: Scene, told: dict) -> dict:
     moving = np.concatenate([moving, outlines, drawn.spheres.centres[frames]], axis=1)
     lines = drawn.model.backdrop(drawn.q.reshape(-1, drawn.space.dim))
     still = np.concatenate([np.zeros((0, dim)), *lines])
+    # The spheres must fit into the box, and not only their centres: so their opposite corners are points of it too.
     sizes = drawn.spheres.radii[frames]
     ends = [drawn.spheres.centres[frames] + sign * sizes[:, :, None] for sign in (1, -1)]
     everything = np.concatenate([x.reshape(-1, dim) for x in (moving, *ends, still)])
@@ -147,7 +152,7 @@ def _contents(drawn: Scene, told: dict) -> dict:
         "outlines": list(drawn.outlines.shape[1:3]),
         "outline": [GREY, 1] if drawn.look == THIN else [drawn.look[0], 4],
         "shapes": None,
-        "series": series({name: np.asarray(values)[frames] for name, values in told.items()}, COLOURS),
+        "series": series({name: np.asarray(values)[frames] for name, values in curves.items()}, COLOURS),
         "spheres": drawn.spheres.points,
         "sizes": text((sizes / scale[0]).astype("<f4")),
         "flashes": drawn.flashes,
@@ -169,6 +174,8 @@ def _knots(drawn: Scene) -> list[int]:
     curves = drawn.geodesics(np.unique(np.linspace(0, len(drawn.t) - 1, 24).astype(int)))
     size = np.ptp(drawn.points, axis=(0, 1)).max()
     for step in (32, 16, 8, 4, 2, 1):
+        # Every step-th sample is a corner of the polygon. Each sample lies between the corner to its left and the next,
+        # at the fraction `rest` of the way.
         rest = np.arange(SAMPLES - 1) % step / step
         left = np.arange(SAMPLES - 1) // step * step
         chords = (1 - rest)[:, None] * curves[:, :, left] + rest[:, None] * curves[:, :, left + step]
@@ -185,7 +192,8 @@ def _axes(labels: Sequence[str], points: np.ndarray, centre: np.ndarray, scale: 
     corner = (low - centre) / scale
     size = (high - low) / scale
     largest = np.max(np.abs([low, high]))
-    low, high = (np.where(np.abs(x) < 1e-10 * largest, 0.0, x) for x in (low, high))  # No rounding in a label.
+    # What is only rounding error is 0 in a label.
+    low, high = (np.where(np.abs(x) < 1e-10 * largest, 0.0, x) for x in (low, high))
     return [
         {
             "label": f"{label.strip('$').replace('_', '')}: {low[k]:.3g} … {high[k]:.3g}",

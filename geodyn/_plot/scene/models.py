@@ -113,10 +113,13 @@ def _stereographic(space: AbstractManifold, x: np.ndarray | None) -> Model | Non
     axis, sign = -1, -1.0
     if x is not None:
         X = places_of(space.embed, x)
-        nearest = np.round(np.concatenate([X.max(axis=0), -X.min(axis=0)]), 6)
+        axes = X.shape[1]
+        # The cosine of the distance from each X_i, and then from each −X_i, to the nearest of the points x.
+        nearness = np.round(np.concatenate([X.max(axis=0), -X.min(axis=0)]), 6)
         # Of equally far points the last, which is the centre of the stereographic chart.
-        farthest = 2 * X.shape[1] - 1 - int(np.argmin(nearest[::-1]))
-        axis, sign = farthest % X.shape[1], 1.0 if farthest < X.shape[1] else -1.0
+        farthest = 2 * axes - 1 - int(np.argmin(nearness[::-1]))
+        axis = farthest % axes
+        sign = 1.0 if farthest < axes else -1.0
 
     def place(x: Float[Array, " n"]) -> Array:
         X = space.embed(x)
@@ -150,18 +153,19 @@ def _cylinder(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
         return _turning_cylinder()
     if not (isinstance(space, Product) and {space.a.dim, space.b.dim} == {1, 2}):
         return None
-    plane, axis = (space.a, slice(2, 3)) if space.a.dim == 2 else (space.b, slice(0, 1))
+    plane_is_first = space.a.dim == 2
+    plane = space.a if plane_is_first else space.b
+    in_plane, axis = (slice(0, 2), slice(2, 3)) if plane_is_first else (slice(1, 3), slice(0, 1))
     name = {Hyperbolic: "ball", Sphere: "stereographic", Euclidean: "cartesian"}.get(type(plane), "coordinates")
-    kept = slice(0, 2) if space.a.dim == 2 else slice(1, 3)
-    flat = model_of(plane, name, None if x is None else x[:, kept])
+    flat = model_of(plane, name, None if x is None else x[:, in_plane])
 
     def backdrop(x: np.ndarray) -> Lines:
-        return _walls(flat.backdrop(x[:, kept]), x[:, axis])
+        return _walls(flat.backdrop(x[:, in_plane]), x[:, axis])
 
     def place(x: Float[Array, " n"]) -> Array:
-        return jnp.append(flat.place(x[kept]), x[axis])
+        return jnp.append(flat.place(x[in_plane]), x[axis])
 
-    labels = (*flat.labels[:2], f"$x_{3 if space.a.dim == 2 else 1}$")
+    labels = (*flat.labels[:2], f"$x_{3 if plane_is_first else 1}$")
     return Model(f"{flat.title or 'plane'} × axis", place, backdrop, labels, False)
 
 
@@ -183,6 +187,7 @@ def _turning_cylinder() -> Model:
 def _walls(rings: Lines, heights: np.ndarray) -> Lines:
     """Cylinders over rings in the plane, between the least and the greatest height."""
     levels = np.linspace(heights.min(), heights.max(), 5)
+    # An upright line at every 15th point of a ring, whose last point is its first.
     upright = [np.stack([np.append(p, h) for h in levels]) for ring in rings for p in ring[:-1:15]]
     return upright + [np.column_stack([ring, np.full(len(ring), h)]) for ring in rings for h in levels]
 
@@ -237,7 +242,10 @@ def _ground(points: np.ndarray) -> Lines:
         return [np.column_stack([sides[0], 0 * sides[0]])]
     u, v = np.meshgrid(*sides)
     sheet = np.stack([u, v, 0 * u], axis=-1)
-    return [*sheet[:, [0, -1]], *sheet[[0, -1]].swapaxes(0, 1)]
+    # Each line of the grid is straight: its two ends are enough.
+    rows = sheet[:, [0, -1]]
+    columns = sheet[[0, -1]].swapaxes(0, 1)
+    return [*rows, *columns]
 
 
 def _mesh(place: Callable, x: np.ndarray, lines: int = 25, samples: int = 97) -> Lines:
@@ -255,5 +263,7 @@ def _mesh(place: Callable, x: np.ndarray, lines: int = 25, samples: int = 97) ->
         ranges.append((low[i], low[i] + 2 * np.pi) if periodic else (low[i] - margin, high[i] + margin))
     fine = [np.linspace(low, high, samples) for low, high in ranges]
     coarse = [np.linspace(low, high, lines) for low, high in ranges]
+    # The rows of a grid are coordinate lines: in the first grid those along the first coordinate, in the second those
+    # along the second one.
     grids = np.meshgrid(fine[0], coarse[1]), np.meshgrid(fine[1], coarse[0])[::-1]
     return [line for grid in grids for line in places_of(place, np.stack(grid, axis=-1))]
