@@ -63,7 +63,7 @@ class PeriodicStroke(eqx.Module):
     bends: Float[Array, "N 2 p"]
 
     @property
-    def breaks(self) -> Float[Array, " B"]:
+    def breaks(self) -> Float[Array | np.ndarray, " B"]:
         """The times of the corners of the drive."""
         return breaks(self.drive)
 
