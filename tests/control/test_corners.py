@@ -167,6 +167,21 @@ def test_what_goes_without_corners(wrong, message):
         gd.optimal_stroke(ThreeWays(), START, **given)
 
 
+@pytest.mark.long
+def test_inside_jit_a_density_of_no_degree_is_no_success():
+    @jax.jit
+    def search(factor):
+        def density(body, r, u):
+            return factor * (u @ u + (u @ u) ** 2)
+
+        best = gd.optimal_stroke(ThreeWays(), START, displacement=DISPLACEMENT, density=density, method=METHOD)
+        return best.cost, best.result
+
+    cost, result = search(1.0)
+    assert np.isnan(cost)
+    assert result != gd.RESULTS.successful
+
+
 def test_searches_for_smooth_strokes_refuse_corners():
     purcell = gd.swimmers.Purcell()
     with pytest.raises(ValueError, match="stroke_map: method has 3 corners"):

@@ -134,7 +134,7 @@ def _whole_steps(steps: int, stroke: SequenceStroke) -> int:
 
 
 def _degree_of_cost(swimmer: Costly, density: Density, stroke: SequenceStroke) -> Scalar:
-    """The degree of the density in the rates; ValueError if it is known to have none, or none above 1."""
+    """The degree of the density in the rates; ValueError if it has none, or none above 1; inside jit NaN."""
 
     def at(t: Scalar) -> Scalar:
         r, rdot = shape_and_rate(stroke, t)
@@ -143,13 +143,16 @@ def _degree_of_cost(swimmer: Costly, density: Density, stroke: SequenceStroke) -
 
     degrees = jax.lax.stop_gradient(jax.vmap(at)(gauss_times(2)))
     degree = jnp.median(degrees)
-    if known(degrees) and not (np.allclose(degrees, degree, rtol=1e-6) and degree > 1 + 1e-6):
+    tolerance = max(1e-6, float(np.sqrt(jnp.finfo(degrees.dtype).eps)))
+    one_degree = jnp.all(jnp.abs(degrees - degree) <= tolerance * degree) & (degree > 1 + tolerance)
+    if known(one_degree) and not one_degree:
         raise ValueError(
             f"optimal_stroke: corners need a density of one degree above 1 in the rates of the shapes, so that there is"
             f" a best time for each piece; this one has the degrees {np.asarray(degrees).round(3)}. Where forces do not"
             " depend on the speed take density=lambda swimmer, r, rdot: gd.costs.energy(swimmer, r, rdot) ** 2."
         )
-    return degree
+    # Inside jit the search then fails, and says so by its status.
+    return jnp.where(one_degree, degree, jnp.nan)
 
 
 def _checked_arguments(
