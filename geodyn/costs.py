@@ -1,5 +1,12 @@
-"""What a stroke costs: densities for `gd.optimal_stroke`."""
+"""What a stroke costs: densities for `gd.cost` and `gd.optimal_stroke`."""
 
-from geodyn._locomotion.motion.costs import energy, length, torque
+from geodyn._locomotion.motion.costs import (
+    PeakRate,
+    covariant_acceleration,
+    energy,
+    inertial_torque,
+    length,
+    torque,
+)
 
-__all__ = ["energy", "length", "torque"]
+__all__ = ["PeakRate", "covariant_acceleration", "energy", "inertial_torque", "length", "torque"]

@@ -185,6 +185,14 @@ def as_pytree(function: Callable) -> Callable:
     return Closure(tree, hidden) if hidden else tree
 
 
+def unwrapped(function: Callable) -> Callable:
+    """The function that `as_pytree` was given."""
+    inner = function.function if isinstance(function, Closure) else function
+    if not isinstance(inner, jax.tree_util.Partial):
+        return inner
+    return getattr(inner.func, "fun", inner.func)  # JAX wraps a functools.partial once more.
+
+
 class Closure(eqx.Module):
     """A function and the traced `values` that it closes over. A transformation may replace the values: the function is
     then evaluated with the new ones in place of those that it was `made_with`. Its traced `programs` are kept, since a

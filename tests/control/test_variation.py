@@ -27,6 +27,7 @@ def _discs(g, r):
 CASES = {
     "length, bounds": (Purcell(), 0.3, [0.2, -0.1], {"bounded": (0, 1, 3)}),
     "base, torque": (Purcell(), 0.3, None, {"base": jnp.array([0.2, -0.1]), "density": costs.torque}),
+    "accelerations": (Satellite(), 0.3, [0.1, 0.2], {"density": costs.inertial_torque, "bounded": (1, 2)}),
     "vector": (Satellite(), [0.3, 0.1, 0.2], [0.1, 0.2], {}),
     "line": (PushMePullYou(), 0.2, [4.0, 4.0], {}),
     "obstacles": (Purcell(), [0.3, 0.1, 0.2], [0.2, -0.1], {"obstacles": _discs}),

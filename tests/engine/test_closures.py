@@ -130,6 +130,7 @@ CASES = {
     ),
     "holonomy": lambda k: jnp.sum(gd.holonomy(SWIMMER, circle(k), steps=8) ** 3),
     "cost": lambda k: gd.cost(SWIMMER, circle(k), density=lambda s, r, rdot: k * rdot @ rdot),
+    "cost of accelerations": lambda k: gd.cost(SWIMMER, circle(k), density=lambda s, r, u, a: k * a @ a + u @ u),
     "efficiency": lambda k: gd.efficiency(SWIMMER, circle(k)),
     "power": lambda k: gd.bundles.power(SWIMMER, circle(k), LINE[1]),
     "covariant_derivative": lambda k: jnp.sum(

@@ -19,7 +19,7 @@ from geodyn._control.methods.method import AbstractStrokeMethod, refuse_bounds, 
 from geodyn._control.problem.minimise import Minimum, Progress, tell
 from geodyn._control.problem.pointwise import pointwise
 from geodyn._control.problem.problem import StrokeProblem
-from geodyn._control.problem.wong import jet, wong_forces
+from geodyn._control.problem.wong import wong_forces
 from geodyn._engine.jit import for_few_runs
 from geodyn._foundations.gate import checked
 from geodyn._foundations.progress import compiling
@@ -28,7 +28,7 @@ from geodyn._foundations.typing import Array, Bool, Count, Float, Int, PyTree, S
 from geodyn._locomotion.connections.connection import reduction
 from geodyn._locomotion.connections.force_balance import metric_of
 from geodyn._locomotion.motion.holonomy import NODES, magnus
-from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke
+from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke, derivatives_at
 
 
 @checked
@@ -127,7 +127,7 @@ class _Conditions(eqx.Module):
         times = _collocation_times(self.like)
         elements, end = _elements(problem, stroke, times)
         charge = problem.charge(y, end)
-        shapes, rates, turns = jax.vmap(lambda t: jet(stroke, t))(jnp.asarray(times, z.dtype))
+        shapes, rates, turns = jax.vmap(lambda t: derivatives_at(stroke, t, 2))(jnp.asarray(times, z.dtype))
         charges = jax.vmap(lambda g: group.adjoint(g).T @ charge)(elements)
         points = jnp.concatenate([shapes, rates, turns, charges], axis=1)
         defects = pointwise(self.defect)(points) / problem.energy
@@ -150,8 +150,8 @@ class _Conditions(eqx.Module):
     def defect(self, point: Float[Array, " _"]) -> Float[Array, " m"]:
         """The residual of Wong's equation at the point (r, r', r'', μ)."""
         m = (point.size - self.problem.swimmer.group.dim) // 3
-        r, rdot, rddot, charge = jnp.split(point, m * np.arange(1, 4))
-        needed, felt = wong_forces(self.problem.swimmer, r, rdot, rddot, charge, self.problem.density)
+        *motion, charge = jnp.split(point, m * np.arange(1, 4))
+        needed, felt = wong_forces(self.problem.swimmer, tuple(motion), charge, self.problem.density)
         return needed - felt
 
 

@@ -21,7 +21,7 @@ from geodyn._engine.jit import as_pytree, jit
 from geodyn._foundations.checks import check_arguments
 from geodyn._foundations.typing import Array, Float, PyTree
 from geodyn._geometry.groups.lie_group import AbstractLieGroup, element
-from geodyn._locomotion.motion.costs import Costly, Density
+from geodyn._locomotion.motion.costs import Costly, Density, derivatives_taken
 from geodyn._locomotion.strokes.stroke import floating
 
 
@@ -79,6 +79,11 @@ def asked_for(
     m = home.size
     check_count(swimmer, m, closed=last is None)
     check_density(swimmer, density, m)
+    if derivatives_taken(density) > 1:
+        raise ValueError(
+            "plan: density takes accelerations, which are infinite where a plan turns a corner, as it may between its"
+            " pieces; take a density (swimmer, r, r') of rates alone."
+        )
     limits, bounded = checked_limits(bounds, rates, m)
     if known((swimmer, first, last)):
         check_places(swimmer, bounds, **{"base or ends[0]": first, "ends[1]": last})

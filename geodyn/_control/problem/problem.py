@@ -11,14 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._control.problem.pointwise import pointwise
-from geodyn._control.problem.wong import jet, wong_forces
+from geodyn._control.problem.wong import wong_forces
 from geodyn._engine.jit import as_pytree, for_one_run
 from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, Float, PyTree, Scalar
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, reduction
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance, metric_of, velocity_and_power
 from geodyn._locomotion.motion import costs
-from geodyn._locomotion.motion.costs import Costly, Density, is_energy
+from geodyn._locomotion.motion.costs import Costly, Density, derivatives_taken, is_energy
 from geodyn._locomotion.motion.holonomy import gauss_times, magnus, mean, step_ends
 from geodyn._locomotion.motion.passive import AbstractPassiveSwimmer, unbalanced_forces
 from geodyn._locomotion.strokes.pieces import SequenceStroke
@@ -27,6 +27,7 @@ from geodyn._locomotion.strokes.stroke import (
     LegendreStroke,
     OpenStroke,
     Stroke,
+    derivatives_at,
     legendre,
     shape_and_rate,
 )
@@ -43,8 +44,8 @@ class Between(NamedTuple):
 
 
 class Passing(NamedTuple):
-    """What a stroke passes at some times: its states (r, r'), the densities of the cost, by default the power, the body
-    velocities, and the forces that are left over at the hinges without a motor."""
+    """What a stroke passes at some times: its states (r, r', …), the densities of the cost, by default the power, the
+    body velocities, and the forces that are left over at the hinges without a motor."""
 
     states: Float[Array, "Q s"]
     powers: Float[Array, " Q"]
@@ -182,32 +183,43 @@ class StrokeProblem(eqx.Module):
 
     def along(self, stroke: Stroke, times: Float[Array, " Q"], local: AtPoints) -> Passing:
         """What the stroke passes at the times [Q]."""
-        shapes, rates = jax.vmap(lambda t: shape_and_rate(stroke, t))(times)
-        states = jnp.concatenate([shapes, rates], axis=1)
+        states = jax.vmap(lambda t: self.state(stroke, t))(times)
         k = self.swimmer.group.dim
         if not self.is_quadratic:
             values = local(states)
             return Passing(states, values[:, 0], -values[:, 1 : 1 + k], values[:, 1 + k :])
+        shapes, rates = jnp.split(states, 2, axis=1)
         both = jnp.sum(local(shapes) * rates[:, None], axis=2)
         motion = both[:, :k]  # A r'
         forces = both[:, k:]  # G r'
         return Passing(states, jnp.sum(forces * rates, axis=1), -motion, jnp.zeros((times.size, 0)))
 
+    @property
+    def taken(self) -> int:
+        """How many derivatives of the shape a state has, as many as the density takes."""
+        return derivatives_taken(self.density)
+
+    def state(self, stroke: Stroke, t: Scalar) -> Float[Array, " s"]:
+        """The state (r, r'), or (r, r', r'') if the density takes accelerations, of a stroke at a time."""
+        return jnp.concatenate(derivatives_at(stroke, t, self.taken))
+
     def local(self, point: Float[Array, " _"]) -> Array:
         """The values of the swimmer at a point of a stroke: (A, G) [k + m, m] at r if the problem is quadratic, else
-        the density and −ξ [1 + k] at (r, r'), and the unbalanced forces."""
+        the density and −ξ [1 + k] at a state, and the unbalanced forces."""
         if self.is_quadratic:
             return jnp.concatenate(reduction(metric_of(self.swimmer), point))
-        r, rdot = jnp.split(point, 2)
+        state = jnp.split(point, 1 + self.taken)
+        r = state[0]
+        rdot = state[1]
         if self.springs is not None:
             xi = -self.swimmer.velocity(r, rdot)
             body = cast(AbstractPassiveSwimmer, self.swimmer)
             left = unbalanced_forces(body, self.springs.period, r, rdot)
-            return jnp.concatenate([self.density(self.swimmer, r, rdot)[None], xi, left])
+            return jnp.concatenate([self.density(self.swimmer, *state)[None], xi, left])
         if is_energy(self.density) and isinstance(self.swimmer, AbstractForceBalance):
             xi, power = velocity_and_power(self.swimmer, r, rdot)  # One balance of forces for both.
             return jnp.append(power, -xi)
-        return jnp.append(self.density(self.swimmer, r, rdot), -self.swimmer.velocity(r, rdot))
+        return jnp.append(self.density(self.swimmer, *state), -self.swimmer.velocity(r, rdot))
 
     @property
     def is_steady(self) -> bool:
@@ -414,18 +426,16 @@ def _wong_residual(
     group = problem.swimmer.group
     # The charge is constant in space; the body sees it in its own frame.
     charges = jax.vmap(lambda g: group.adjoint(g).T @ charge)(elements[:-1])
-    motion = jax.vmap(lambda t: jet(stroke, t))(times)
+    motion = jax.vmap(lambda t: derivatives_at(stroke, t, 2 * problem.taken))(times)
 
-    def forces(
-        r: Float[Array, " m"], rdot: Float[Array, " m"], rddot: Float[Array, " m"], charge: Float[Array, " k"]
-    ) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-        return wong_forces(problem.swimmer, r, rdot, rddot, charge, problem.density)
+    def forces(*motion_and_charge: Float[Array, " _"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        *motion, charge = motion_and_charge
+        return wong_forces(problem.swimmer, tuple(motion), charge, problem.density)
 
     needed, felt = native_rows(forces, *motion, charges)
 
     def room(t: Scalar) -> Scalar:
-        state = jnp.concatenate(shape_and_rate(stroke, t))
-        return jnp.min(problem.gaps(state), initial=1.0)
+        return jnp.min(problem.gaps(problem.state(stroke, t)), initial=1.0)
 
     # On a bound the stroke is pressed against it, and obeys other equations.
     inside = jax.vmap(room)(times) > 0.01

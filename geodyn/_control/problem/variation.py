@@ -5,7 +5,8 @@ A holonomy is a product of steps, `G = g₁ … g_S`. With `g_i → exp(ψ_i) g_
 terms that are local to nodes and steps, and of the area that ζ encloses in the Lie algebra. Autodiff is needed only for
 functions of few numbers, evaluated at many points; no tangents are propagated along the stroke.
 
-Letters of the shapes: Q nodes, three in a step; m shape variables, and s = 2 m numbers of a state (r, r'); k dimensions
+Letters of the shapes: Q nodes, three in a step; m shape variables, and s = 2 m numbers of a state (r, r'), 3 m of
+(r, r', r'') where the cost takes accelerations; k dimensions
 of the group, and d = 1 + k with the cost; n unknowns; v numbers in f, c and h together, as many as there are weights.
 """
 
@@ -27,13 +28,12 @@ from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.connection import reduction
 from geodyn._locomotion.connections.force_balance import metric_of
 from geodyn._locomotion.motion.holonomy import gauss_times, increment, mean, step_ends
-from geodyn._locomotion.strokes.stroke import shape_and_rate
 
 
 class AtNodes(NamedTuple):
     """The density of the cost, by default the power, the body velocity, and the unbalanced forces at every node; their
-    derivatives by the state (r, r'); and `bend`, which makes the weighted second derivatives [Q, s, s] from weights [Q,
-    d]."""
+    derivatives by the state (r, r', …); and `bend`, which makes the weighted second derivatives [Q, s, s] from weights
+    [Q, d]."""
 
     values: Float[Array, "Q d"]
     slopes: Float[Array, "Q d s"]
@@ -182,7 +182,7 @@ def second_variation(
 def sobolev_metric(problem: StrokeProblem, x: PyTree) -> Float[Array, "n n"]:
     """The metric `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt` of the unknowns x."""
     states, basis = _states(problem, x)
-    m = states.shape[1] // 2
+    m = states.shape[1] // (1 + problem.taken)
     metric = native_rows(lambda r: reduction(metric_of(problem.swimmer), r)[1], states[:, :m])
     shares = jax.grad(mean)(states[:, 0])[:, None, None]
 
@@ -190,24 +190,22 @@ def sobolev_metric(problem: StrokeProblem, x: PyTree) -> Float[Array, "n n"]:
         """The integral of δᵀ G δ, for δ = r or r' as functions of the unknowns."""
         return _sum_of_products(shares * part, _pull(metric, part))
 
-    return product(basis[:, m:]) + 4 * jnp.pi**2 * product(basis[:, :m])
+    return product(basis[:, m : 2 * m]) + 4 * jnp.pi**2 * product(basis[:, :m])
 
 
 def _states(problem: StrokeProblem, x: PyTree) -> tuple[Float[Array, "Q s"], Float[Array, "Q s n"]]:
-    """The states (r, r') at the nodes, and their jacobian, which does not depend on x."""
+    """The states (r, r', …) at the nodes, and their jacobian, which does not depend on x."""
     flat, unravel = ravel_pytree(x)
 
     def states(flat: Float[Array, " n"]) -> Float[Array, "Q s"]:
-        def shape_and_rate_at(t: Scalar) -> Float[Array, " s"]:
-            return jnp.concatenate(shape_and_rate(problem.stroke(unravel(flat)), t))
-
-        return jax.vmap(shape_and_rate_at)(gauss_times(problem.steps))
+        stroke = problem.stroke(unravel(flat))
+        return jax.vmap(lambda t: problem.state(stroke, t))(gauss_times(problem.steps))
 
     return states(flat), jax.jacfwd(states)(flat)
 
 
 def _at_nodes(problem: StrokeProblem, states: Float[Array, "Q s"]) -> AtNodes:
-    """What the stroke does and costs at each state (r, r')."""
+    """What the stroke does and costs at each state (r, r', …)."""
     if problem.is_quadratic:
         return _with_power(problem, states)
     k = problem.swimmer.group.dim

@@ -5,6 +5,8 @@ obeys `d/dt (G r')_i − ½ r'ᵀ ∂_iG r' = ⟨μ, F_ij⟩ r'^j`, and its powe
 Source: Montgomery, *Commun. Math. Phys.* 128 (1990) 565; Koon & Marsden, *SIAM J. Control Optim.* 35 (1997) 901.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,8 +26,8 @@ from geodyn._locomotion.connections.connection import (
 )
 from geodyn._locomotion.connections.force_balance import metric_of
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
-from geodyn._locomotion.motion.costs import Costly, Density, energy, is_energy
-from geodyn._locomotion.strokes.stroke import Stroke, floating, shape_and_rate
+from geodyn._locomotion.motion.costs import Costly, Density, derivatives_taken, energy, is_energy
+from geodyn._locomotion.strokes.stroke import derivatives_at, floating
 
 
 @checked
@@ -125,17 +127,19 @@ class WongSystem(AbstractSystem):
 
 def wong_forces(
     swimmer: Costly,
-    r: Float[Array, " m"],
-    rdot: Float[Array, " m"],
-    rddot: Float[Array, " m"],
+    motion: tuple[Float[Array, " m"], ...],
     charge: Float[Array, " k"],
     density: Density = energy,
 ) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
     """Both sides of Wong's equation: the Euler–Lagrange force of the motion, and the force on the charge μ.
 
-    The cost is the integral of `density`, twice the Lagrangian ℓ: `d/dt ∂ℓ/∂r' − ∂ℓ/∂r = ⟨μ, F r'⟩`. For a body without
+    The motion is the shape and its derivatives in time (r, r', r'', …), up to twice as many as the density takes. The
+    cost is the integral of `density`, twice the Lagrangian ℓ: `d/dt ∂ℓ/∂r' − ∂ℓ/∂r = ⟨μ, F r'⟩`. For a body without
     a connection the right side is `d/dt ∂⟨μ, ξ⟩/∂r' − ∂⟨μ, ξ⟩/∂r`. Any consistent units.
     """
+    r = motion[0]
+    rdot = motion[1]
+    rddot = motion[2]
     is_linear = isinstance(swimmer, AbstractConnection)
     if is_energy(density) and is_linear:  # One derivative of the reduction is enough; its last index is that of ∂_i.
 
@@ -146,13 +150,33 @@ def wong_forces(
         slope = jnp.einsum("jli,l->ji", metric_slope, rdot)
         field = exterior_derivative(swimmer.group, form, form_slope)
         return metric @ rddot + slope @ rdot - rdot @ slope / 2, charge @ (field @ rdot)
+    felt = charge @ (curvature(swimmer, r) @ rdot) if is_linear else _felt(swimmer, r, rdot, rddot, charge)
+    return _euler_lagrange(swimmer, motion, density), felt
 
-    def half(r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
-        return density(swimmer, r, rdot) / 2
 
-    momentum_rate = jax.jvp(jax.grad(half, 1), (r, rdot), (rdot, rddot))[1]
-    needed = momentum_rate - jax.grad(half)(r, rdot)
-    return needed, charge @ (curvature(swimmer, r) @ rdot) if is_linear else _felt(swimmer, r, rdot, rddot, charge)
+def _euler_lagrange(swimmer: Costly, motion: tuple[Float[Array, " m"], ...], density: Density) -> Float[Array, " m"]:
+    """`d/dt ∂ℓ/∂r' − ∂ℓ/∂r`, and `− d²/dt² ∂ℓ/∂r''` where half the density ℓ takes accelerations."""
+    taken = derivatives_taken(density)
+
+    def curve(t: Scalar) -> Float[Array, " m"]:
+        """The motion near the time 0, by its Taylor series."""
+        return sum(x * t**i / math.factorial(i) for i, x in enumerate(motion))
+
+    def half(*state: Float[Array, " m"]) -> Scalar:
+        return density(swimmer, *state) / 2
+
+    def slopes(t: Scalar) -> tuple[Float[Array, " m"], ...]:
+        """∂ℓ/∂r, ∂ℓ/∂r', … at a time."""
+        return jax.grad(half, tuple(range(taken + 1)))(*derivatives_at(curve, t, taken))
+
+    now = jnp.zeros((), motion[0].dtype)
+    by_shape = slopes(now)[0]
+    rate_by_rate = derivatives_at(lambda t: slopes(t)[1], now, 1)[1]
+    force = rate_by_rate - by_shape
+    if taken == 1:
+        return force
+    of_accelerations = derivatives_at(lambda t: slopes(t)[2], now, 2)[2]
+    return force - of_accelerations
 
 
 def _felt(
@@ -172,10 +196,3 @@ def _felt(
     turning = jax.vmap(lambda e: charge @ swimmer.group.bracket(xi, e))(basis)
     rate = jax.jvp(jax.grad(coupling, 1), (r, rdot, charge), (rdot, rddot, turning))[1]
     return rate - jax.grad(coupling)(r, rdot, charge)
-
-
-def jet(stroke: Stroke, t: Number) -> tuple[Float[Array, " m"], Float[Array, " m"], Float[Array, " m"]]:
-    """The shape and its first and second derivatives in time."""
-    t = floating(t, "t")
-    (r, rdot), (_, rddot) = jax.jvp(lambda t: shape_and_rate(stroke, t), (t,), (jnp.ones_like(t),))
-    return r, rdot, rddot

@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from geodyn._control.methods.extremal import Wong
 from geodyn._control.methods.method import AbstractStrokeMethod, Direct
-from geodyn._engine.jit import jit
+from geodyn._engine.jit import jit, unwrapped
 from geodyn._foundations.typing import Array, ArrayLike, Float, PyTree, Scalar
 from geodyn._locomotion.connections.connection import AbstractLinkSwimmer, shape_metric
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance, metric_of
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
-from geodyn._locomotion.motion.costs import Costly, is_energy, length, value_of
+from geodyn._locomotion.motion.costs import Costly, derivatives_taken, is_energy, length, value_of
 from geodyn._locomotion.motion.passive import AbstractPassiveSwimmer
 from geodyn._locomotion.strokes.stroke import Stroke, check_closed, floating
 
@@ -208,7 +209,7 @@ def _names_of_shape(swimmer: AbstractLocomotion) -> str:
 
 def check_density(swimmer: AbstractLocomotion, density: Any, m: int) -> None:
     """Raise ValueError for the length as a cost, and for what gives no number at m shape variables."""
-    if getattr(density, "func", density) is length:
+    if unwrapped(density) is length:
         raise ValueError(
             "optimal_stroke: density=length is the same at any pace, so that no stroke is the only best one; leave it"
             " out: the stroke of least energy is also a shortest, at constant power."
@@ -221,7 +222,27 @@ def check_density(swimmer: AbstractLocomotion, density: Any, m: int) -> None:
         )
     if not is_energy(density):
         shape = jax.ShapeDtypeStruct((m,), jnp.result_type(float))
-        jax.eval_shape(lambda r, rdot: value_of(density, cast(Costly, swimmer), r, rdot), shape, shape)
+        state = (shape,) * (1 + derivatives_taken(density))
+        jax.eval_shape(lambda *state: value_of(density, cast(Costly, swimmer), state), *state)
+
+
+def check_acceleration(density: Any, method: AbstractStrokeMethod, base: Any, ends: Any) -> None:
+    """Raise ValueError if a density takes accelerations, and strokes may turn corners, or the method takes no such."""
+    if derivatives_taken(density) == 1:
+        return
+    corners = isinstance(method, Direct) and method.corners is not None
+    asked = {"base=": base is not None, "ends=": ends is not None, "corners=": corners}
+    for name, is_given in asked.items():
+        if is_given:
+            raise ValueError(
+                "optimal_stroke: density takes accelerations, which are infinite where a stroke turns a corner, as it"
+                f" may with {name}; leave that out, or take a density (swimmer, r, r') of rates alone."
+            )
+    if isinstance(method, Wong):
+        raise ValueError(
+            "optimal_stroke: method=gd.Wong solves equations of second order in time, and this density takes"
+            " accelerations, for which they are of fourth order: take gd.Direct(…)."
+        )
 
 
 def check_pace(swimmer: AbstractLocomotion, m: int) -> None:

@@ -19,6 +19,7 @@ from geodyn._control.problem.problem import (
     wong_residual,
 )
 from geodyn._control.search.checks import (
+    check_acceleration,
     check_corners,
     check_count,
     check_density,
@@ -48,7 +49,7 @@ from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Count, Float, Number, PyTree, Scalar, Vector
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
-from geodyn._locomotion.motion.costs import Costly, Density, energy
+from geodyn._locomotion.motion.costs import Costly, Density, energy, value_of
 from geodyn._locomotion.motion.holonomy import cost, gauss_times, holonomy, require_defined_along
 from geodyn._locomotion.strokes.pieces import SequenceStroke
 from geodyn._locomotion.strokes.stroke import FourierStroke, OpenStroke, Stroke, floating, shape_and_rate, shape_at
@@ -100,6 +101,7 @@ def stroke_problem(
 ) -> tuple[StrokeProblem, PyTree]:
     """(the problem that the arguments of `optimal_stroke` pose, the unknowns to start from)."""
     check_kinds(swimmer, method, density)
+    check_acceleration(density, method, base, ends)
     wanted = _checked_arguments(swimmer, guess, displacement, bounds, base, ends, density, rates)
     period = checked_period(swimmer, period, base, ends, method)
     check_corners(method, base, ends, rates, period)
@@ -138,7 +140,7 @@ def _degree_of_cost(swimmer: Costly, density: Density, stroke: SequenceStroke) -
 
     def at(t: Scalar) -> Scalar:
         r, rdot = shape_and_rate(stroke, t)
-        value, slope = jax.jvp(lambda u: density(swimmer, r, u), (rdot,), (rdot,))
+        value, slope = jax.jvp(lambda u: value_of(density, swimmer, (r, u)), (rdot,), (rdot,))
         return slope / value
 
     degrees = jax.lax.stop_gradient(jax.vmap(at)(gauss_times(2)))
@@ -364,7 +366,8 @@ def optimal_stroke(
         period: how long the stroke takes, for a body with passive hinges, such as `gd.swimmers.Passive`: then springs
             and the fluid move these, and the search is for the best way to drive the others. By default all shapes are
             driven. The cost stays that of the period 1, `period` times the energy.
-        density: function (swimmer, r, r') -> cost per time; default `gd.costs.energy`; see `gd.costs.torque`.
+        density: function (swimmer, r, r') -> cost per time, or (swimmer, r, r', r'') for one of accelerations; default
+            `gd.costs.energy`; see `gd.costs`.
         progress: whether to print the iterations, or a function (iteration, KKT residual) that is called after each;
             Ctrl-C, or KeyboardInterrupt raised by that function, then keeps the best stroke so far.
         throw: whether to raise StrokeError if the search fails; if not, the stroke where it stood is kept.

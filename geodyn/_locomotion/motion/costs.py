@@ -1,27 +1,43 @@
 """MOTION: costs of a stroke, as densities (swimmer, r, r') → power that `gd.cost` integrates over the period.
 
-Any function of this form can be used. For the energy and length of a stroke in the shape metric G, energy ≥ length²,
-with equality if the power is constant (Cauchy and Schwarz).
+Any function of this form can be used, and any (swimmer, r, r', r'') that takes accelerations. For the energy and length
+of a stroke in the shape metric G, energy ≥ length², with equality if the power is constant (Cauchy and Schwarz).
 """
 
+import inspect
 from collections.abc import Callable
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from geodyn._engine.jit import jit
+from geodyn._engine.jit import jit, unwrapped
+from geodyn._engine.numerics.linalg import solve
 from geodyn._foundations.checks import one_number, returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Scalar, TypeAliasType
-from geodyn._locomotion.connections.checks import require_defined
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric, check_law, law, power_of, reduction
+from geodyn._foundations.typing import Array, Count, Float, Scalar, TypeAliasType
+from geodyn._locomotion.connections.checks import require_defined, require_positive
+from geodyn._locomotion.connections.connection import (
+    AbstractInvariantMetric,
+    AbstractSwimmer,
+    check_law,
+    law,
+    power_of,
+    reduction,
+)
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
+from geodyn._locomotion.strokes.stroke import floating
 
 Costly = AbstractInvariantMetric | AbstractForceBalance
 """What strokes of a body cost: bodies with a metric of shapes, and those that balance forces."""
 
-Density = TypeAliasType("Density", Callable[[Costly, Float[Array, " m"], Float[Array, " m"]], Scalar])
+Density = TypeAliasType(
+    "Density",
+    Callable[[Costly, Float[Array, " m"], Float[Array, " m"]], Scalar]
+    | Callable[[Costly, Float[Array, " m"], Float[Array, " m"], Float[Array, " m"]], Scalar],
+)
 
 
 @checked
@@ -102,6 +118,137 @@ def torque(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[
     return jnp.sum((reduction(swimmer, r)[1] @ rdot) ** 2)
 
 
+@checked
+def covariant_acceleration(
+    swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"], rddot: Float[Array, " m"]
+) -> Scalar:
+    """The square of the acceleration on the space of shapes, `aᵀ G a` with `a = ∇r'/dt` of its metric G.
+
+    In coordinates `a = r'' + Γ(r', r')`, with the Christoffel symbols of G, so that the number does not depend on the
+    choice of shape variables. A density for `gd.cost` and `gd.optimal_stroke`. A body with kinetic energy that is at
+    rest as a whole has no acceleration along a geodesic of G, which its motors do not drive.
+
+    Args:
+        swimmer: body with a metric of shapes.
+        r: shape [m].
+        rdot: rate r' [m].
+        rddot: rate of the rate, r'' [m].
+
+    Returns:
+        The square of the acceleration, a number.
+
+    Example:
+        The plane in polar coordinates: on a circle of radius 2 at the angular velocity 3 it is `(2 · 3²)²`.
+
+        >>> polar = gd.bundles.KaluzaKlein(gd.swimmers.KinematicCar(), lambda r: jnp.diag(jnp.stack([1.0, r[0] ** 2])))
+        >>> at = jnp.array([2.0, 0.0]), jnp.array([0.0, 3.0]), jnp.zeros(2)
+        >>> print(f"{gd.costs.covariant_acceleration(polar, *at):.6f}")
+        324.000000
+
+    Source:
+        Hatton et al., *IEEE Trans. Robot.* 38 (2022) 3279 (the cost); do Carmo, *Riemannian Geometry* (1992), chapter
+        2.
+    """
+    _ask(swimmer, r)
+    metric, forces = _metric_and_forces(swimmer, r, rdot, rddot)
+    return forces @ solve(metric, forces)
+
+
+@checked
+def inertial_torque(
+    swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"], rddot: Float[Array, " m"]
+) -> Scalar:
+    """The square of the forces on the shape variables of a body with kinetic energy, `|τ|²`; a density for `gd.cost`.
+
+    By the Euler–Lagrange equations of the body with no momentum, `τ = d/dt (G r') − ½ r'ᵀ ∂G r'`: what its motors have
+    to do against its own inertia, and against that of the fluid around it.
+
+    Args:
+        swimmer: body whose metric is its kinetic energy, such as a `gd.bundles.AbstractDeformableBody`.
+        r: shape [m].
+        rdot: rate r' [m].
+        rddot: rate of the rate, r'' [m].
+
+    Returns:
+        |τ|², a number.
+
+    Raises:
+        ValueError: for a swimmer without inertia, whose torques are those of `gd.costs.torque`.
+
+    Example:
+        Two discs of inertia 3 and 1 on one axle, free to turn together: the motor between them feels 3 · 1/(3 + 1).
+
+        >>> beanie = gd.swimmers.Beanie(inertias=(3.0, 1.0))
+        >>> at = jnp.array([0.0]), jnp.array([2.0]), jnp.array([4.0])
+        >>> print(f"{gd.costs.inertial_torque(beanie, *at):.6f} {(3.0 * 1.0 / (3.0 + 1.0) * 4.0) ** 2:.6f}")
+        9.000000 9.000000
+
+    Source:
+        Hatton et al., *IEEE Trans. Robot.* 38 (2022) 3279.
+    """
+    if isinstance(swimmer, AbstractSwimmer):
+        raise ValueError(
+            f"inertial_torque: {type(swimmer).__name__} has no inertia, its metric is the power that it dissipates: its"
+            " torques are those of gd.costs.torque."
+        )
+    _ask(swimmer, r)
+    return jnp.sum(_metric_and_forces(swimmer, r, rdot, rddot)[1] ** 2)
+
+
+def _metric_and_forces(
+    swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"], rddot: Float[Array, " m"]
+) -> tuple[Float[Array, "m m"], Float[Array, " m"]]:
+    """The metric G, and `d/dt (G r') − ½ r'ᵀ ∂G r'`, which is G times the acceleration."""
+
+    def metric_at(r: Float[Array, " m"]) -> tuple[Float[Array, "m m"], Float[Array, "m m"]]:
+        metric = reduction(swimmer, r)[1]
+        return metric, metric
+
+    slope, metric = jax.jacfwd(metric_at, has_aux=True)(r)  # Its last index is that of ∂_i.
+    change = jnp.sum(slope * rdot[None, :, None], axis=1)
+    return metric, metric @ rddot + change @ rdot - rdot @ change / 2
+
+
+@checked
+class PeakRate(eqx.Module):
+    """The highest rate of a shape variable, as the mean of a high power p of the rates; a density for `gd.cost`.
+
+    It is `Σ |r'_i/limit_i|^p / m`. The root `cost^(1/p)` of what it gives for a stroke is at most the highest
+    `|r'_i|/limit_i` along it, and nears that for high p: the least time that the stroke takes where no motor may be
+    faster than its limit. For higher p the rates of a best stroke jump more suddenly from limit to limit, which takes
+    more harmonics; with 16 of them the search finds strokes up to p = 8.
+
+    Args:
+        power: p, even, at least 2.
+        limits: of the rates, [m] or one number; they are compared in these units.
+
+    Raises:
+        ValueError: unless the power is even and at least 2, and the limits are positive.
+
+    Example:
+        An ellipse of which one motor is twice as fast as the other; the highest rate is 2π.
+
+        >>> ellipse = gd.FourierStroke([0.0, 0.0], [[1.0], [0.0]], [[0.0], [0.5]])
+        >>> for power in (8, 64):
+        ...     highest = gd.cost(gd.swimmers.Purcell(), ellipse, density=gd.costs.PeakRate(power))
+        ...     print(f"{highest ** (1 / power):.3f}")
+        5.048
+        6.092
+    """
+
+    power: Count = eqx.field(static=True, default=8)
+    limits: Float[Array, "..."] = eqx.field(default=1.0, converter=floating)
+
+    def __check_init__(self):
+        if self.power < 2 or self.power % 2:
+            raise ValueError(f"PeakRate: power must be even and at least 2, got {self.power}; 8 suits most searches.")
+        require_positive("PeakRate", limits=self.limits)
+
+    def __call__(self, swimmer: Costly, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
+        """The mean of the powers of the rates."""
+        return jnp.mean((rdot / self.limits) ** self.power)
+
+
 def _ask(swimmer: AbstractLocomotion, r: Float[Array, " m"]) -> None:
     """Raises ValueError if the metric of a swimmer is none; inside jit `gd.cost` asks."""
     if not isinstance(r, Tracer):
@@ -113,11 +260,23 @@ def _law(swimmer: AbstractLocomotion, r: Float[Array, " m"]) -> Scalar:
     return law(swimmer, r)
 
 
-def value_of(density: Density, swimmer: Costly, r: Float[Array, " m"], rdot: Float[Array, " m"]):
-    """The number that a density gives at the shape r and the rate r'; ValueError if it gives something else."""
-    return one_number("density", returned("density", density, swimmer, r, rdot))
+def derivatives_taken(density: Density) -> int:
+    """How many derivatives of the shape a density takes: 2 if it is a function (swimmer, r, r', r''), else 1."""
+    try:
+        parameters = inspect.signature(unwrapped(density)).parameters.values()
+    except (TypeError, ValueError):  # Some built-in functions have no signature.
+        return 1
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    # Those with a default value are not arguments but numbers that the function is given where it is written.
+    required = [x for x in parameters if x.kind in by_place and x.default is inspect.Parameter.empty]
+    return 2 if len(required) > 3 else 1
+
+
+def value_of(density: Density, swimmer: Costly, state: tuple[Float[Array, " m"], ...]):
+    """The number that a density gives at a state (r, r', …); ValueError if it gives something else."""
+    return one_number("density", returned("density", density, swimmer, *state))
 
 
 def is_energy(density: Density) -> bool:
     """Whether a density is the function `energy`, which is known to be quadratic in r', also wrapped by `as_pytree`."""
-    return getattr(density, "func", density) is energy
+    return unwrapped(density) is energy

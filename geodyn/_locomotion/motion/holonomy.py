@@ -24,7 +24,7 @@ from geodyn._locomotion.connections.connection import (
 )
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion import costs
-from geodyn._locomotion.strokes.stroke import Stroke, breaks, shape_and_rate
+from geodyn._locomotion.strokes.stroke import Stroke, breaks, derivatives_at, first_corner, shape_and_rate
 
 
 def step_ends(steps: Count, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Float[Array, " T"]:
@@ -200,8 +200,13 @@ def power(swimmer: costs.Costly, stroke: Stroke, t: Number) -> Scalar:
 def _cost(swimmer: costs.Costly, stroke: Stroke, density: costs.Density, steps: Count) -> Scalar:
     corners = breaks(stroke)
     times = gauss_times(steps, corners)
-    values = native_rows(lambda t: costs.value_of(density, swimmer, *shape_and_rate(stroke, t)), times)
-    return true_along(swimmer, stroke, times) * mean(values, jnp.diff(step_ends(steps, corners)))
+    taken = costs.derivatives_taken(density)
+    values = native_rows(lambda t: costs.value_of(density, swimmer, derivatives_at(stroke, t, taken)), times)
+    total = true_along(swimmer, stroke, times) * mean(values, jnp.diff(step_ends(steps, corners)))
+    if taken == 1:
+        return total
+    is_smooth = jnp.isinf(first_corner(stroke))
+    return jnp.where(is_smooth, total, jnp.inf)  # It takes an infinite acceleration to turn a corner.
 
 
 @checked
@@ -209,21 +214,22 @@ def cost(swimmer: costs.Costly, stroke: Stroke, *, density: costs.Density = cost
     """What one stroke of period 1 costs: the integral over it of a density (swimmer, r, r'), by default the energy.
 
     The energy is `E = ∫₀¹ r'ᵀ G r' dt`; a stroke run through in the time T costs E/T. `gd.costs` has other
-    densities, and any function of this form is one. Gauss's rule of order 6 is used on each step. Differentiable with
-    respect to the numbers in the body and in the stroke.
+    densities, and any function of this form is one, or (swimmer, r, r', r'') for one of accelerations. Gauss's rule of
+    order 6 is used on each step. Differentiable with respect to the numbers in the body and in the stroke.
 
     Args:
         swimmer: body with a metric of shapes, such as one of `gd.swimmers`.
         stroke: function t -> r[m], t from 0 to 1, such as a `gd.FourierStroke`.
-        density: function (swimmer, r[m], r'[m]) -> number; default `gd.costs.energy`.
+        density: function (swimmer, r[m], r'[m]) -> number, or (swimmer, r[m], r'[m], r''[m]) -> number; default
+            `gd.costs.energy`.
         steps: number of equal steps of the quadrature.
 
     Returns:
         The cost, a number, in any consistent units.
 
     Raises:
-        ValueError: where the body cannot have a shape of the stroke (not inside jit), and for a density that does not
-            give a number.
+        ValueError: where the body cannot have a shape of the stroke (not inside jit), for a density that does not give
+            a number, and for one of accelerations along a stroke that turns a corner (inside jit: ∞).
 
     Example:
         A stroke at constant power: the energy is the square of the length.
@@ -233,7 +239,20 @@ def cost(swimmer: costs.Costly, stroke: Stroke, *, density: costs.Density = cost
         >>> print(f"{energy:.6f} {length**2:.6f}")
         7.378198 7.378198
     """
-    return require_defined_along("cost", swimmer, stroke, _cost(swimmer, stroke, density, steps=steps))
+    value = _cost(swimmer, stroke, density, steps=steps)
+    if not isinstance(value, Tracer) and np.isposinf(value) and costs.derivatives_taken(density) > 1:
+        _refuse_corners(stroke)
+    return require_defined_along("cost", swimmer, stroke, value)
+
+
+def _refuse_corners(stroke: Stroke) -> None:
+    """Raise ValueError for a stroke that turns a corner."""
+    corner = float(first_corner(stroke))
+    if np.isfinite(corner):
+        raise ValueError(
+            f"cost: at t = {corner:.3g} the stroke turns a corner, where its acceleration is infinite: give one with a"
+            " rate that does not jump, such as a gd.FourierStroke, or a density of rates alone."
+        )
 
 
 def require_defined_along(name: str, swimmer: AbstractLocomotion, stroke: Stroke, value: Any) -> Any:

@@ -234,8 +234,21 @@ def shape_at(stroke: Stroke, t: Scalar) -> Float[Array, " m"]:
 
 def shape_and_rate(stroke: Stroke, t: Number) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
     """The shape r(t) and its rate r'(t)."""
+    r, rdot = derivatives_at(stroke, t, 1)
+    return r, rdot
+
+
+def derivatives_at(stroke: Stroke, t: Number, order: int) -> tuple[Float[Array, " m"], ...]:
+    """The shape r(t) and its derivatives in time, up to one of this order."""
     t = floating(t, "t")
-    return jax.jvp(lambda t: shape_at(stroke, t), (t,), (jnp.ones_like(t),))
+    if order == 0:
+        return (shape_at(stroke, t),)
+
+    def below(t: Scalar) -> tuple[Float[Array, " m"], ...]:
+        return derivatives_at(stroke, t, order - 1)
+
+    known, slopes = jax.jvp(below, (t,), (jnp.ones_like(t),))
+    return *known, slopes[-1]
 
 
 def breaks(stroke: Stroke) -> Float[Array | np.ndarray, " B"]:
@@ -243,6 +256,30 @@ def breaks(stroke: Stroke) -> Float[Array | np.ndarray, " B"]:
     given = getattr(stroke, "breaks", ())
     # What is no number of the stroke stays with numpy, since XLA takes seconds to sort constants.
     return np.asarray(given, jnp.result_type(float)) if isinstance(given, np.ndarray) else floating(given)
+
+
+def first_corner(stroke: Stroke) -> Scalar:
+    """The first time at which the rate of a stroke jumps, among its breaks and the end of a closed one; ∞ if it jumps
+    at none."""
+    inside = jnp.asarray(breaks(stroke))
+    times = jnp.append(inside, 1.0)
+    near = float(np.sqrt(jnp.finfo(times.dtype).eps))
+
+    def change(t: Scalar, distance: float) -> Scalar:
+        """How much the rate changes around a time, as a part of it; the period begins again after its end."""
+        later = jnp.where(t == 1, distance, t + distance)
+        before = shape_and_rate(stroke, t - distance)[1]
+        after = shape_and_rate(stroke, later)[1]
+        return jnp.max(jnp.abs(after - before)) / jnp.max(jnp.abs(jnp.stack([before, after])))
+
+    # Around a corner it changes as much in a quarter of the distance; elsewhere a quarter as much.
+    changes = jax.vmap(lambda t: change(t, near))(times)
+    sooner = jax.vmap(lambda t: change(t, near / 4))(times)
+    ends = jax.vmap(stroke)(jnp.array([0.0, 1.0], times.dtype))
+    is_closed = jnp.max(jnp.abs(ends[1] - ends[0])) <= near * (1 + jnp.max(jnp.abs(ends)))
+    is_inside = (inside > near) & (inside < 1 - near)
+    is_corner = jnp.append(is_inside, is_closed) & (sooner > changes / 2) & (sooner > near)
+    return jnp.min(jnp.where(is_corner, times, jnp.inf))
 
 
 @checked
