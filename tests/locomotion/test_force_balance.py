@@ -224,6 +224,108 @@ def test_where_a_link_turns_about_a_point_of_itself_there_is_no_derivative():
     assert np.isnan(jax.jacrev(body.velocity)(straight, jnp.ones(2))).all()
 
 
+LENGTHS, FRICTION, CREEP = np.array([0.8, 1.0, 1.5]), np.array([1.0, 2.0]), 0.07
+CREEPS = gd.swimmers.DryLinks(LENGTHS, FRICTION, creep=CREEP)
+
+
+def creeping_power(r, xi, rdot):
+    """∫ √(f² + μ_t² v_t² + μ_n² v_n²) over three links, in the frame of the middle one, by numpy and scipy alone."""
+    floor = CREEP * np.mean(LENGTHS) * np.hypot(*rdot) * np.min(FRICTION)
+    total = 0.0
+    for side, length in zip((-1, 0, 1), LENGTHS, strict=True):
+        angle = (-r[0], 0.0, r[1])[side + 1]
+        turning = xi[2] + (-rdot[0], 0.0, rdot[1])[side + 1]
+        along, across = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
+        hinge = np.array([side * LENGTHS[1] / 2, 0.0])
+        of_hinge = xi[:2] + xi[2] * np.array([-hinge[1], hinge[0]])
+        v_t, v_n = of_hinge @ along, of_hinge @ across + turning * side * length / 2
+
+        def density(s, v_t=v_t, v_n=v_n, turning=turning):
+            return np.sqrt(floor**2 + (FRICTION[0] * v_t) ** 2 + (FRICTION[1] * (v_n + turning * s)) ** 2)
+
+        total += quad(density, -length / 2, length / 2, epsabs=1e-12, epsrel=1e-12)[0]
+    return total
+
+
+@pytest.mark.parametrize("rate", [RATE, jnp.array([-0.2, 1.0]), jnp.array([0.0, 1.0])], ids=str)
+def test_links_that_creep_move_with_what_is_least(rate):
+    """A convex function of the velocity, against its least value by Nelder and Mead."""
+    xi = np.asarray(CREEPS.velocity(SHAPE, rate))
+    found = minimize(
+        lambda xi: creeping_power(SHAPE, xi, rate), xi + 0.01, method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 0}
+    )
+    np.testing.assert_allclose(xi, found.x, atol=1e-6)
+
+
+@pytest.mark.parametrize("opposite", [False, True])
+def test_forces_on_links_that_creep(opposite):
+    """Against a quadrature by scipy of the law that is written down: below the speed s they fall to zero."""
+    body = gd.swimmers.DryLinks(LENGTHS, FRICTION, opposite=opposite, creep=CREEP)
+    velocities = jnp.array([[0.3, -0.2, 0.9], [0.0, 0.4, 0.01], [1e-4, 0.0, 2.0]])
+    turnings = np.asarray(velocities[:, 2])
+    slow = CREEP * np.mean(LENGTHS) * np.hypot(*np.diff(turnings))
+    for force, length, (v_t, v_n, turning) in zip(
+        body.forces(velocities), LENGTHS, np.asarray(velocities), strict=True
+    ):
+
+        def stress(s, across, arm, v_t=v_t, v_n=v_n, turning=turning):
+            at = v_n + turning * s
+            square = (FRICTION[0] * v_t) ** 2 + (FRICTION[1] * at) ** 2
+            with_floor = np.sqrt(square + (FRICTION[0] * slow) ** 2)
+            if opposite:
+                size = with_floor / (v_t**2 + at**2 + slow**2)
+                return (at if across else v_t) * size * (s if arm else 1.0)
+            own = FRICTION[1] ** 2 * at if across else FRICTION[0] ** 2 * v_t
+            return own / with_floor * (s if arm else 1.0)
+
+        known = [
+            quad(stress, -length / 2, length / 2, kind, epsabs=1e-13, points=[-v_n / turning] if turning else None)[0]
+            for kind in ((0, 0), (1, 0), (1, 1))
+        ]
+        np.testing.assert_allclose(force, known, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("opposite", [False, True])
+def test_the_law_of_links_that_creep(opposite):
+    """Of degree one and odd in r'; smooth also where a link would stick, or turn about a point of itself."""
+    body = gd.swimmers.DryLinks(opposite=opposite, creep=0.05)
+    check_balance_of_degree_one(body, SHAPE, RATE, 1e-5)
+    check_balance_of_degree_one(body, CIRCLE(STUCK), jax.jacfwd(CIRCLE)(STUCK), 1e-5)
+    assert np.isfinite(jax.jacfwd(body.velocity)(jnp.zeros(2), jnp.ones(2))).all()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("opposite", [False, True])
+def test_the_less_links_creep_the_nearer_they_are_to_the_law_of_coulomb(opposite):
+    """In the second order where all of them slide, in the first where one sticks."""
+    exact = gd.swimmers.DryLinks(opposite=opposite)
+
+    def error(creep, shape, rate):
+        body = gd.swimmers.DryLinks(opposite=opposite, creep=creep)
+        return np.max(np.abs(body.velocity(shape, rate) - exact.velocity(shape, rate)))
+
+    for shape, rate, order, creep in (
+        (SHAPE, RATE, 2, 1e-4),
+        (CIRCLE(STUCK), jax.jacfwd(CIRCLE)(STUCK), 1, 1e-6),
+    ):
+        larger, smaller = error(creep, shape, rate), error(creep / 2, shape, rate)
+        assert 0 < larger < 1e3 * creep**order
+        np.testing.assert_allclose(np.log2(larger / smaller), order, atol=0.05)
+
+
+@pytest.mark.long
+def test_it_follows_the_creep():
+    """The derivative of a displacement by it, in both modes, against differences."""
+
+    def moved(creep):
+        return gd.holonomy(gd.swimmers.DryLinks(creep=creep), CIRCLE, steps=32)[0, 2]
+
+    change = (moved(0.02 + 1e-6) - moved(0.02 - 1e-6)) / 2e-6
+    for derivative in (jax.jacfwd, jax.grad):
+        np.testing.assert_allclose(jax.jit(derivative(moved))(0.02), change, rtol=1e-7)
+
+
 def test_small_loops_that_go_back_and_forth_lead_nowhere():
     """The law is odd in r': a way and its reverse cancel, at any pace (the theorem of the scallop)."""
     body = gd.swimmers.PowerLawLinks()
@@ -348,6 +450,8 @@ WRONG = {
     "one drag": (lambda: gd.swimmers.PowerLawLinks(drag=[1.0, 2.0, 3.0]), "drag"),
     "no friction": (lambda: gd.swimmers.DryLinks(friction=[0.0, 1.0]), "friction must be positive"),
     "one link": (lambda: gd.swimmers.DryLinks([1.0]), "lengths must be two numbers or more"),
+    "no creep": (lambda: gd.swimmers.DryLinks(creep=0.0), "above 0 and below 1, got 0.0; without creep= links stick"),
+    "only creep": (lambda: gd.swimmers.DryLinks(creep=1.0), "creep must be above 0 and below 1, got 1.0"),
     "curvature": (lambda: gd.curvature(gd.swimmers.DryLinks(), [0.1, 0.2]), "swimmer"),
     "no towing": (
         lambda: gd.efficiency(gd.swimmers.CarreauLinks(), CIRCLE),

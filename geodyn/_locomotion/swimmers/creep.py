@@ -32,11 +32,11 @@ class Lines(NamedTuple):
     reach: Float[Array, " L"]
 
 
-def creeping_lines(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"], creep: Number) -> Lines:
-    """The links, which creep below `creep` times the speed of the body."""
+def creeping_lines(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"], slow: Number) -> Lines:
+    """The links, which creep below the speed `slow`."""
     along, across, turning = velocities.T
     half = lengths / 2
-    reach = jnp.sqrt(along**2 + (creep * speed_of(velocities, lengths)) ** 2)
+    reach = jnp.sqrt(along**2 + slow**2)
     # Of a body at rest as well it is divided by, and its square is.
     least = jnp.finfo(reach.dtype).tiny ** 0.4
     return Lines(along, across, turning, half, jnp.maximum(reach, least))
@@ -54,14 +54,15 @@ def least_creep(dtype: Any) -> float:
 
 
 @jit
-def creeping_guess(body: Any, r: Float[Array, " m"], rdot: Float[Array, " m"], start: Array) -> Float[Array, "3"]:
-    """The velocity at which the forces `body.creeping_forces(velocities, creep)` balance for the least creep, found by
-    way of larger ones from one that is nearly right for the creep 1."""
-    least = least_creep(start.dtype)
+def creeping_guess(
+    body: Any, r: Float[Array, " m"], rdot: Float[Array, " m"], start: Array, least: Scalar
+) -> Float[Array, "3"]:
+    """The velocity at which the forces `body.creeping_forces(velocities, creep)` balance for the creep `least`, found
+    by way of larger ones from one that is nearly right for the creep 1."""
     zero = jnp.zeros_like(start)
 
     def creep_less(i: Int[Array, ""], xi: Float[Array, "3"]) -> Float[Array, "3"]:
-        creep = jnp.asarray(least, start.dtype) ** ((i + 1) / STAGES)
+        creep = least ** ((i + 1) / STAGES)
 
         def resistance(xi: Float[Array, "3"]) -> Float[Array, "3"]:
             velocities, pull = jax.vjp(lambda xi: body.velocities(r, xi, rdot), xi)

@@ -25,6 +25,7 @@ from geodyn._locomotion.swimmers.creep import (
     creeping_guess,
     creeping_lines,
     least_creep,
+    speed_of,
     turns_about_itself,
 )
 from geodyn._locomotion.swimmers.nonlinear_drag import AbstractResistedChain, check_chain, linear_velocity
@@ -487,14 +488,16 @@ class GranularLinks(AbstractResistedChain):
 
     def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]):
         drag = jnp.array([1.0, 2.0], rdot.dtype)
-        return creeping_guess(self, r, rdot, linear_velocity(self, drag, r, rdot))
+        least = jnp.asarray(least_creep(rdot.dtype), rdot.dtype)
+        return creeping_guess(self, r, rdot, linear_velocity(self, drag, r, rdot), least)
 
     def forces(self, velocities: Float[Array, "L 3"]) -> Float[Array, "L 3"]:
         return self.creeping_forces(velocities, least_creep(velocities.dtype))
 
     def creeping_forces(self, velocities: Float[Array, "L 3"], creep: Number) -> Float[Array, "L 3"]:
         """The forces if pieces creep below a part `creep` of the speed of the body."""
-        return table_forces(self.stresses, creeping_lines(velocities, self.lengths, creep))
+        slow = creep * speed_of(velocities, self.lengths)
+        return table_forces(self.stresses, creeping_lines(velocities, self.lengths, slow))
 
     def has_kink(self, r: Float[Array, " m"], xi: Float[Array, "3"], rdot: Float[Array, " m"]) -> Bool[Array, ""]:
         """Whether a link turns about a point of itself without moving along itself."""

@@ -409,6 +409,10 @@ class CarreauLinks(AbstractResistedChain):
         return forces_of_lines(velocities, self.lengths, roots[0], roots[1], e, integral, floor) / floor ** (2 * e)
 
 
+def _floating_or_none(value: Any) -> Array | None:
+    return None if value is None else floating(value, "creep")
+
+
 @checked
 class DryLinks(AbstractResistedChain):
     """A chain of slender links on dry ground, with friction by Coulomb's law; its shape r is the hinge angles.
@@ -423,23 +427,32 @@ class DryLinks(AbstractResistedChain):
     centre of the middle link, the left one of two, and along it. Any consistent units; angles in radians.
 
     The velocity has kinks in time, where links begin to stick, so that `gd.holonomy` converges slowly: twice the
-    steps show the error.
+    steps show the error. With `creep` it is smooth, as searches for best strokes need: below the speed
+    s = creep · (mean of the lengths) · |r'| the force falls to zero with the velocity, so that a piece that would stick
+    creeps with some part of s. The velocity of the body is then wrong by some part of `creep` where links stick, and by
+    some part of its square where all of them slide. With the associated law the body moves with the ξ at which the
+    integral of `√(f² + μ_t² v_t² + μ_n² v_n²)` over the links is least, f = s times the smaller coefficient; this is
+    smooth and convex in ξ.
 
     Args:
         lengths: of the links [L].
         friction: (μ_t, μ_n), forces per length along and across a link.
         opposite: whether friction is opposite to the velocity.
+        creep: above 0 and below 1, as above; None: Coulomb's law.
         group: `gd.groups.SE2()`, the rigid motions of the plane.
 
     Raises:
-        ValueError: unless there are two lengths or more, and all numbers are positive.
+        ValueError: unless there are two lengths or more, all numbers are positive, and `creep` is below 1.
 
     Example:
-        While a short link at its end turns, a long body sticks to the ground.
+        While a short link at its end turns, a long body sticks to the ground, or creeps.
 
-        >>> body = gd.swimmers.DryLinks((3.0, 1.0, 1.0), friction=(1.0, 2.0))
-        >>> print(body.velocity(jnp.zeros(2), jnp.array([0.0, 1.0])) + 0.0)
+        >>> straight, rate = jnp.zeros(2), jnp.array([0.0, 1.0])
+        >>> for creep in (None, 0.001):
+        ...     body = gd.swimmers.DryLinks((3.0, 1.0, 1.0), friction=(1.0, 2.0), creep=creep)
+        ...     print(body.velocity(straight, rate).round(4) + 0.0)
         [0. 0. 0.]
+        [ 0.     -0.0039 -0.0019]
 
     Source:
         Hu, Nirody, Scott & Shelley, *PNAS* 106 (2009) 10081; Alexander & Maddocks, *J. Appl. Mech.* 60 (1993) 575 (the
@@ -449,6 +462,7 @@ class DryLinks(AbstractResistedChain):
     lengths: Float[Array, " L"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
     friction: Float[Array, "2"] = eqx.field(default=(1.0, 2.0), converter=floating)
     opposite: bool = eqx.field(default=False, static=True)
+    creep: Number | None = eqx.field(default=None, converter=_floating_or_none)
     group: SE2 = SE2()
 
     @property
@@ -458,27 +472,40 @@ class DryLinks(AbstractResistedChain):
 
     def __check_init__(self):
         check_links("DryLinks", self.lengths, "friction", self.friction)
+        if self.creep is not None and not isinstance(self.creep, Tracer) and not 0 < self.creep < 1:
+            raise ValueError(
+                f"DryLinks: creep must be above 0 and below 1, got {self.creep}; without creep= links stick, by"
+                " Coulomb's law."
+            )
 
     def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]):
         start = linear_velocity(self, self.friction, r, rdot)
-        return creeping_guess(self, r, rdot, start)
+        least = least_creep(rdot.dtype) if self.creep is None else self.creep
+        return creeping_guess(self, r, rdot, start, jnp.asarray(least, rdot.dtype))
 
     def forces(self, velocities: Float[Array, "L 3"]) -> Float[Array, "L 3"]:
+        if self.creep is not None:
+            return self.creeping_forces(velocities, self.creep)
         if self.opposite:
             return self.creeping_forces(velocities, least_creep(velocities.dtype))
         e = jnp.full((), -0.5, velocities.dtype)
         return forces_of_lines(velocities, self.lengths, self.friction[0], self.friction[1], e, dry_integral)
 
     def creeping_forces(self, velocities: Float[Array, "L 3"], creep: Number) -> Float[Array, "L 3"]:
-        """The forces of friction, if pieces creep below a part `creep` of the speed."""
+        """The forces of friction, if pieces creep below a part `creep` of the mean length times |r'|."""
+        rates = jnp.diff(velocities[:, 2])
+        # Of the rates of the hinges alone: so the forces are slopes of a convex function of the velocity of the body.
+        slow = creep * jnp.mean(self.lengths) * jnp.sqrt(jnp.sum(rates**2))
         if self.opposite:
-            return opposite_forces(self.friction, creeping_lines(velocities, self.lengths, creep))
+            return opposite_forces(self.friction, creeping_lines(velocities, self.lengths, slow))
         e = jnp.full((), -0.5, velocities.dtype)
-        floor = creep * speed_of(velocities, self.lengths) * jnp.min(self.friction)
+        floor = slow * jnp.min(self.friction)
         return forces_of_lines(velocities, self.lengths, self.friction[0], self.friction[1], e, dry_integral, floor)
 
     def held(self, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> tuple[Bool[Array, ""], Float[Array, "3"]]:
         """Whether a link sticks to the ground, and the velocity of the body if it does."""
+        if self.creep is not None:
+            return jnp.zeros((), bool), jnp.zeros(3, rdot.dtype)
         resting = _resting_link(self, r, rdot)
         if self.opposite:
             return jnp.zeros((), bool), resting
@@ -486,6 +513,8 @@ class DryLinks(AbstractResistedChain):
 
     def has_kink(self, r: Float[Array, " m"], xi: Float[Array, "3"], rdot: Float[Array, " m"]) -> Bool[Array, ""]:
         """Whether a link turns about a point of itself: the slope of the friction along it is infinite there."""
+        if self.creep is not None:
+            return jnp.zeros((), bool)
         velocities = self.velocities(r, xi, rdot)
         if self.opposite:
             return turns_about_itself(velocities, self.lengths)
