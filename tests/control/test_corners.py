@@ -151,6 +151,97 @@ def test_corners_in_a_fluid_that_thins():
     np.testing.assert_allclose((costs[0] - costs[1]) / 2e-5, best.multiplier, rtol=1e-5)
 
 
+THREE, DRY_WAY = (1 / 3, 1 / 3, 1 / 3), 0.03
+TRIANGLE = gd.strokes.PolygonStroke([[-1.0, 0.4], [-0.3, 0.1], [-0.5, 0.8]])
+EVENLY = gd.Direct(harmonics=9, steps=48, corners=3)
+
+
+def squared_power(body, r, rdot):
+    return gd.costs.energy(body, r, rdot) ** 2
+
+
+def crawl(creep, guess, method=EVENLY):
+    """The best stroke of three links that creep on dry ground."""
+    body = gd.swimmers.DryLinks(THREE, creep=creep)
+    return gd.optimal_stroke(body, guess, displacement=DRY_WAY, method=method, density=squared_power)
+
+
+@pytest.mark.long
+def test_best_strokes_on_dry_ground():
+    """The best triangle has the work 0.18885 by Coulomb's law, found by scipy's SLSQP from the corners alone (lesson
+    21). With creep that goes to nothing the work falls to 0.18499, and by Coulomb's law the strokes come to the same,
+    when they are made to lead as far by dE/dD."""
+    exact = gd.swimmers.DryLinks(THREE)
+    guess = TRIANGLE
+    works, of_coulomb = [], []
+    for creep in (1e-3, 2.5e-4, 6.25e-5):
+        best = crawl(creep, guess)
+        assert best.kkt_residual < 2e-11
+        assert best.second_order > 0.02
+        assert best.power_variation < 0.02
+        guess = best.stroke
+        work = np.sqrt(best.cost)
+        works.append(work)
+        spent = gd.cost(exact, guess, steps=960)
+        moved = np.linalg.norm(gd.holonomy(exact, guess, steps=960)[:2, 2])
+        of_coulomb.append(spent - best.multiplier / (2 * work) * (moved - DRY_WAY))
+    assert 0.18499 < works[2] < works[1] < works[0] < 0.186
+    assert 0.18499 < of_coulomb[2] < of_coulomb[1] < of_coulomb[0] < works[0]
+    np.testing.assert_allclose(of_coulomb[2], 0.18499, rtol=3e-4)
+    # What remains falls by about the same factor each time.
+    for values in (works, of_coulomb):
+        first, second = np.diff(values)
+        np.testing.assert_allclose(values[2] - second**2 / (second - first), 0.18499, rtol=3e-4)
+
+
+@pytest.mark.long
+def test_few_steps_do_not_pass_for_a_best_stroke():
+    """From a triangle far away the search ends at one whose power jumps between the nodes of the quadrature."""
+    guess = gd.strokes.PolygonStroke(np.random.default_rng(0).uniform(-1.2, 1.2, size=(3, 2)))
+    with pytest.raises(gd.StrokeError, match="the power of the stroke differs from its mean by"):
+        crawl(3e-3, guess)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "parts, message",
+    [
+        ([0.001], r"has shrunk to 0\.0\d* % of the stroke: ask for fewer corners="),
+        ([0.5], r"of its 4 corners it turns by 0\.0° only.*ask for fewer corners="),
+        ([], "^((?!fewer corners).)*$"),
+    ],
+)
+def test_more_corners_than_needed(parts, message):
+    """The best triangle with another corner in one of its sides, and a tolerance that no search can meet."""
+    side = 4 * DISPLACEMENT / 3
+    top = [side / 2, np.sqrt(3) / 2 * side]
+    between = [np.multiply(part, top) for part in parts]
+    knots = np.array([[0.0, 0.0], *between, top, [side, 0.0]])
+    method = gd.Direct(harmonics=4, steps=12, corners=len(knots), max_iterations=3, tolerance=1e-30)
+    body = ThreeWays(-1.0)
+    with pytest.raises(gd.StrokeError, match=message):
+        gd.optimal_stroke(body, gd.strokes.PolygonStroke(knots), displacement=DISPLACEMENT, method=method)
+
+
+class Caterpillar(gd.bundles.AbstractForceBalance):
+    """It moves with the way of its second shape variable, and sticks to the ground while the first one grows."""
+
+    group: gd.groups.Translation = gd.groups.Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        return (xi[0] - rdot[1]) ** 2 + rdot @ rdot
+
+    def held(self, r, rdot):
+        return rdot[0] > 0, jnp.zeros(1)
+
+
+@pytest.mark.long
+def test_a_body_that_sticks_is_told_of_creep():
+    method = gd.Direct(harmonics=4, steps=12, corners=3, max_iterations=1, tolerance=1e-30)
+    with pytest.raises(gd.StrokeError, match=r"stick to the ground along it.*by which they creep"):
+        gd.optimal_stroke(Caterpillar(), START, displacement=DISPLACEMENT, method=method)
+
+
 @pytest.mark.parametrize(
     "wrong, message",
     [

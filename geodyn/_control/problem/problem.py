@@ -223,10 +223,10 @@ class StrokeProblem(eqx.Module):
 
     @property
     def is_steady(self) -> bool:
-        """Whether the cost is the power of a body that balances forces of one degree in the velocities: it is constant
-        along a best stroke that stays away from its bounds."""
+        """Whether the cost is of one degree in the rates of a body that comes to the same place at any pace, so that it
+        is constant along a best stroke that stays away from its bounds."""
         balances = isinstance(self.swimmer, AbstractForceBalance) and not self.swimmer.depends_on_pace
-        return balances and is_energy(self.density)
+        return self.degree is not None or (balances and is_energy(self.density))
 
     @property
     def is_quadratic(self) -> bool:

@@ -15,12 +15,20 @@ from geodyn._engine.jit import jit
 from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, Bool, Float, PyTree, Scalar
 from geodyn._geometry.groups.rigid import SE2
+from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
-from geodyn._locomotion.strokes.stroke import FourierStroke
+from geodyn._locomotion.strokes.pieces import SequenceStroke
+from geodyn._locomotion.strokes.stroke import FourierStroke, Stroke, bumps, shape_and_rate
 
 FEW_ITERATIONS = 30
+
+SHORT = 0.02
+"""A piece between corners that has shrunk to this part of its share of the stroke has vanished."""
+
+STRAIGHT = 0.05
+"""A corner by which a stroke turns less than by this angle, in radians, is none."""
 
 
 class StrokeError(RuntimeError):
@@ -67,7 +75,7 @@ def failure(
             f" strokes need not be best: pass {other}, or compare strokes by gd.holonomy and gd.cost"
         )
     else:
-        reason = _singular(optimum) or _flat(optimum)
+        reason = _needless_corner(optimum.stroke) or _sticking(optimum) or _singular(optimum) or _flat(optimum)
         if problem.springs is None:
             reason = reason or _reach(problem, start, method, search)
     more = "more max_iterations= of the method, " if optimum.result == RESULTS.too_many_iterations else ""
@@ -126,6 +134,59 @@ def _singular(optimum: OptimalStroke) -> str:
         f"; {type(optimum.swimmer).__name__} is singular, or not defined, near its shape"
         f" {around[np.argmax(sizes)].round(4).tolist()}, and ever cheaper strokes may lead there: bounds= that keep"
         " away from there make one the best"
+    )
+
+
+def _needless_corner(stroke: Stroke) -> str:
+    """For the message: a piece of a stroke with corners that has all but vanished, or a corner without an angle; else
+    empty. Both wander, since the stroke is as good without them."""
+    if not isinstance(stroke, SequenceStroke) or stroke.widths is None:
+        return ""
+    pieces = stroke.coefficients.shape[0]
+    # The times of the pieces are as their lengths, since the cost is constant along a best stroke.
+    shortest = float(jnp.min(stroke.widths))
+    if shortest < SHORT / pieces:
+        return (
+            f"; a piece between two of its {pieces} corners has shrunk to {100 * shortest:.2g} % of the stroke: ask for"
+            " fewer corners= of the method, or begin at a guess= that has none so near to each other"
+        )
+    straightest = float(jnp.min(_turns(stroke)))
+    if straightest < STRAIGHT:
+        return (
+            f"; at one of its {pieces} corners it turns by {np.rad2deg(straightest):.1f}° only, so that this corner can"
+            " lie anywhere along the stroke: ask for fewer corners= of the method"
+        )
+    return ""
+
+
+def _turns(stroke: SequenceStroke) -> Float[Array, " N"]:
+    """The angles, in radians, by which a closed stroke turns at its corners, as directions in the space of shapes."""
+    knots = stroke.knots
+    sides = jnp.roll(knots, -1, axis=0) - knots
+    terms = stroke.coefficients.shape[2]
+    slope = jax.jacfwd(lambda s: bumps(s, terms))
+    leaving = sides + stroke.coefficients @ slope(0.0)
+    arriving = jnp.roll(sides + stroke.coefficients @ slope(1.0), 1, axis=0)
+    products = jnp.sum(leaving * arriving, axis=1)
+    sizes = jnp.linalg.norm(leaving, axis=1) * jnp.linalg.norm(arriving, axis=1)
+    return jnp.arccos(jnp.clip(products / sizes, -1.0, 1.0))
+
+
+def _sticking(optimum: OptimalStroke) -> str:
+    """For the message: that parts of the body stick to the ground along the stroke; else empty."""
+    body = optimum.swimmer
+    if not isinstance(body, AbstractForceBalance) or body.held is None:
+        return ""
+    sticks = body.held
+
+    def sticks_at(t: Scalar) -> Bool[Array, ""]:
+        return sticks(*shape_and_rate(optimum.stroke, t))[0]
+
+    if not jnp.any(jax.vmap(sticks_at)(np.linspace(0.0, 1.0, 257))):
+        return ""
+    return (
+        "; parts of the body stick to the ground along it, where the power has a kink: search with a law by which they"
+        " creep, as gd.swimmers.DryLinks(creep=0.001) has it, and then with less creep from the stroke that was found"
     )
 
 
