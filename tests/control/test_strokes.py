@@ -170,6 +170,14 @@ def test_failure_is_an_error():
         optimal_stroke(Heisenberg(), guess, displacement=0.5, method=method)
 
 
+def test_a_failure_says_where_the_guess_left_the_bounds():
+    """The circle of radius 1.3 is farthest beyond ±1 at its start."""
+    settings = Direct(harmonics=2, steps=8, max_iterations=1)
+    given = {"displacement": 0.02, "bounds": ([-1.0, -1.0], [1.0, 1.0]), "rates": [20.0, 20.0], "method": settings}
+    with pytest.raises(RuntimeError, match=r"leaves the bounds, r\[0\] .* is 1.3 at t = 0, 0.3 above 1: one inside"):
+        optimal_stroke(Purcell(), FourierStroke.circle(1.3), **given)
+
+
 @pytest.mark.parametrize(
     "wrong, message",
     [
@@ -190,9 +198,12 @@ def test_failure_is_an_error():
         ({"displacement": 0.1, "guess": lambda t: jnp.stack([t, t**2])}, "the stroke is not closed"),
         (
             {"displacement": 0.1, "base": (0.0, 2.0), "bounds": ((-1.0, -1.0), (1.0, 1.0))},
-            "base .* outside of the bounds",
+            r"base .* outside of the bounds: r\[1\] \(second hinge .* is 2, 1 above 1; move it inside",
         ),
-        ({"displacement": 0.1, "guess": (0.0, 2.0), "bounds": ((-1.0, -1.0), (1.0, 1.0))}, "the guess lies at"),
+        (
+            {"displacement": 0.1, "guess": (-1.0, 0.0), "bounds": ((-1.0, -1.0), (1.0, 1.0))},
+            r"the guess lies at .* r\[0\] .* is -1, on its bound; move",
+        ),
         ({"displacement": 0.1, "ends": ((0.0, 0.0), (0.0, 0.0))}, "ends are the same shape .* that is base="),
         ({"displacement": 0.1, "ends": ((0.0, 0.0), (0.1,))}, "ends must be a shape, 2 finite numbers"),
         ({"displacement": 0.1, "ends": ((0.0, 0.0), (0.1, 0.0)), "base": (0.0, 0.0)}, "without base="),
@@ -209,7 +220,7 @@ def test_failure_is_an_error():
                 "guess": FourierStroke.circle(0.7),
                 "bounds": ((-0.2, -0.2), (0.2, 0.2)),
             },
-            r"the guess, from \[-0.7 .* outside of the bounds .*; move it inside",
+            r"outside of the bounds all the way: r\[0\] .* is 0.7 at t = 0, 0.5 above 0.2. Give a guess that passes",
         ),
         ({"displacement": 0.1, "method": Direct(harmonics=16, steps=4)}, "want at least 1, and two steps for each"),
         (

@@ -113,8 +113,9 @@ def check_guess(
         raise ValueError(f"optimal_stroke: the guess stands still at {start}; give a loop or a shape.")
     if bounds is not None and not np.any(np.all((np.asarray(bounds[0]) < r) & (r < np.asarray(bounds[1])), axis=1)):
         raise ValueError(
-            f"optimal_stroke: the guess, from {r.min(axis=0)} to {r.max(axis=0)}, lies outside of the bounds {bounds};"
-            " move it inside, or widen the bounds."
+            f"optimal_stroke: the guess lies outside of the bounds all the way: {where_outside(swimmer, r, *bounds)}."
+            " Give a guess that passes through shapes inside of them, such as a smaller one around their middle, or a"
+            " shape there, or widen the bounds."
         )
     if end is None:
         check_closed(guess)
@@ -125,13 +126,29 @@ def check_guess(
         )
 
 
+def where_outside(swimmer: AbstractLocomotion, shapes: Any, lower: Any, upper: Any) -> str:
+    """For a message: which shape variable of shapes [T, m] is farthest beyond its bounds, where and by how much. Of
+    more than one shape these are those of a stroke at evenly spaced times from 0 to 1."""
+    shapes, lower, upper = np.asarray(shapes), np.asarray(lower), np.asarray(upper)
+    beyond = np.maximum(shapes - upper, lower - shapes)
+    at, variable = (int(i) for i in np.unravel_index(np.argmax(beyond), beyond.shape))
+    value = shapes[at, variable]
+    names = getattr(swimmer, "shape_names", None)
+    named = f"r[{variable}]" if names is None else f"r[{variable}] ({names[variable]})"
+    when = "" if len(shapes) == 1 else f" at t = {at / (len(shapes) - 1):.3g}"
+    if beyond[at, variable] == 0:
+        return f"{named} is {value:.6g}{when}, on its bound"
+    side = f"above {upper[variable]:.6g}" if value > upper[variable] else f"below {lower[variable]:.6g}"
+    return f"{named} is {value:.6g}{when}, {beyond[at, variable]:.3g} {side}"
+
+
 def check_places(swimmer: Costly, bounds: Any, **shapes) -> None:
     """Raise ValueError if a given shape lies outside of the bounds, or if the shape metric is singular there."""
     for name, shape in ((name, shape) for name, shape in shapes.items() if shape is not None):
         if bounds is not None and not np.all((np.asarray(bounds[0]) < shape) & (shape < np.asarray(bounds[1]))):
             raise ValueError(
-                f"optimal_stroke: {name} lies at the shape {np.asarray(shape)}, outside of the bounds {bounds}; move it"
-                " inside, or widen the bounds."
+                f"optimal_stroke: {name} lies at the shape {np.asarray(shape)}, outside of the bounds:"
+                f" {where_outside(swimmer, np.asarray(shape)[None], *bounds)}; move it inside, or widen the bounds."
             )
         metric = np.asarray(shape_metric(metric_of(swimmer), shape))
         if not np.all(np.isfinite(metric)) or np.linalg.eigvalsh(metric)[0] <= 0:

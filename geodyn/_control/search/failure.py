@@ -11,6 +11,7 @@ import numpy as np
 from geodyn._control.methods.method import AbstractStrokeMethod, Direct
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem
+from geodyn._control.search.checks import where_outside
 from geodyn._engine.jit import jit
 from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, Bool, Float, PyTree, Scalar
@@ -76,6 +77,7 @@ def failure(
         )
     else:
         reason = _needless_corner(optimum.stroke) or _sticking(optimum) or _singular(optimum) or _flat(optimum)
+        reason = _singular(optimum) or _flat(optimum) or _outside(problem, start)
         if problem.springs is None:
             reason = reason or _reach(problem, start, method, search)
     more = "more max_iterations= of the method, " if optimum.result == RESULTS.too_many_iterations else ""
@@ -198,6 +200,22 @@ def _flat(optimum: OptimalStroke) -> str:
     return (
         f"; strokes beside it cost almost the same (second variation {float(optimum.second_order):.1e}), as where the"
         " body has a symmetry: more harmonics= of the method resolve it, or base= chooses one of them"
+    )
+
+
+def _outside(problem: StrokeProblem, start: PyTree) -> str:
+    """For the message: where the first stroke leaves the bounds of the shape; empty if it does not."""
+    shapes = np.asarray(jax.vmap(problem.stroke(start))(np.linspace(0.0, 1.0, 65)))
+    m = shapes.shape[1]
+    limits = np.tile([[-np.inf], [np.inf]], m)
+    for place, variable in enumerate(problem.bounded):
+        if variable < m:  # The others are bounds of rates.
+            limits[:, variable] = [bound[place] for bound in problem.bounds]
+    if np.all((limits[0] <= shapes) & (shapes <= limits[1])):
+        return ""
+    return (
+        f"; the search began at a stroke that leaves the bounds, {where_outside(problem.swimmer, shapes, *limits)}: one"
+        " inside of them is a better guess"
     )
 
 
