@@ -11,6 +11,7 @@ from typing import Any
 from geodyn._version import __version__
 
 PATIENCE = 30  # Seconds until a process that does not answer is given up.
+UNREAD = 141  # The exit status where nobody reads the output any more: that of programs which SIGPIPE ends.
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -86,8 +87,32 @@ def _lost_interrupt(lost) -> None:
         sys.__unraisablehook__(lost)
 
 
+def _is_unread(more: str = "") -> bool:
+    """Whether what reads the output has ended, as `head -1` does after its line: it does not take what is still to be
+    written, and `more`. That is dropped then: at its exit Python would write it again, and complain."""
+    if sys.stdout is None:
+        return False
+    try:
+        print(more, end="", flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; 0 for success, 1 for a failed computation, 2 for wrong input, 130 when interrupted."""
+    """Run one command; 0 for success, 1 for a failed computation, 2 for wrong input, 130 when interrupted, 141 where
+    nobody reads the output any more, as after `| head -1`."""
+    try:
+        status = _run(argv)
+    except SystemExit:  # By argparse, after its help.
+        _is_unread()
+        raise
+    return UNREAD if _is_unread() else status
+
+
+def _run(argv: list[str] | None) -> int:
+    """Run one command, and tell on the error output why it failed; its exit status."""
     parser = _parser()
     known, words = parser.parse_known_args(argv)
     arguments = vars(known)
@@ -113,6 +138,9 @@ def main(argv: list[str] | None = None) -> int:
             _join_others(jax.distributed.initialize, words)
         return getattr(_commands, arguments.pop("command"))(**arguments)
     except (ValueError, OSError, ImportError) as error:
+        # Without a buffer nothing is left to be written: whether it was the output shows by one more line.
+        if isinstance(error, BrokenPipeError) and _is_unread("\n"):
+            return UNREAD
         print(f"geodyn: {error}", file=sys.stderr)
         return 2
     except RuntimeError as error:

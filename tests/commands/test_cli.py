@@ -364,3 +364,44 @@ def test_stroke_and_its_family(tmp_path, capsys, monkeypatch):
     assert abs(gd.strokes.load_stroke(tmp_path / "pmpy_stroke.npz").cost / 67.5480568226558 - 1) < 1e-9
     assert abs(told["to"] - 0.12) < 1e-9 and told["KKT residual, largest"] < 1e-10
     assert all((tmp_path / f"pmpy_stroke{end}").stat().st_size > 10_000 for end in (".png", ".gif", "_family.png"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a pipe of POSIX")
+@pytest.mark.parametrize("buffer", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("words", [["stroke"], ["--help"]])
+def test_output_that_nobody_reads(words, buffer, tmp_path):
+    """As after `| head -0`: the end is quiet, and the status that of a program which SIGPIPE ends; after its help
+    argparse's own. (Without a buffer argparse itself overlooks that nobody reads.)"""
+    reading, writing = os.pipe()
+    os.close(reading)
+    env = os.environ | {"PYTHONUNBUFFERED": buffer}
+    run = subprocess.run(
+        [sys.executable, "-m", "geodyn", *words], stdout=writing, stderr=subprocess.PIPE, cwd=tmp_path, env=env
+    )
+    os.close(writing)
+    assert run.stderr == b""
+    assert run.returncode == (0 if "--help" in words else 141)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a pipe of POSIX")
+@pytest.mark.long
+def test_the_reader_ends_in_the_middle_of_a_search(tmp_path):
+    """After the first line of a search, whose lines go out at once, its next one ends the command."""
+    words = [sys.executable, "-m", "geodyn", "stroke", "symmetric-purcell", "--harmonics", "3"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as run:
+        assert run.stdout.readline().startswith(b"iteration 1")
+        run.stdout.close()
+        told = run.stderr.read()
+        assert run.wait() == 141
+    assert b"Broken pipe" not in told and b"Traceback" not in told
+
+
+def test_another_broken_pipe_is_told(monkeypatch, capsys):
+    """Of what a command reads or writes otherwise."""
+
+    def broken():
+        raise BrokenPipeError("of a socket")
+
+    monkeypatch.setattr("geodyn._commands.info", broken)
+    assert main(["info"]) == 2
+    assert "geodyn: of a socket" in capsys.readouterr().err
