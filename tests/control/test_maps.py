@@ -151,18 +151,33 @@ def test_saved_and_gone_on_from(found, tmp_path):
 
 @pytest.mark.long
 def test_an_interrupted_map_is_finished(found, tmp_path, monkeypatch):
-    path, solve, calls = tmp_path / "map.npz", mapping.solve_front, []
-
-    def interrupted(*args):
-        calls.append(len(args[-1]))
-        if len(calls) > 2:
-            raise KeyboardInterrupt
-        return solve(*args)
-
+    """Among its first strokes, of which all are tried in the end and none twice, and after them."""
+    path, solve, seeds, tried = tmp_path / "map.npz", mapping.solve_front, mapping._seeds, []
+    monkeypatch.setattr(mapping, "AT_ONCE", 6)
     body = gd.bundles.KaluzaKlein(ThreePlanes())
+
+    def interrupted(task, flats, *rest):
+        if calls.pop():
+            raise KeyboardInterrupt
+        tried.extend(flats)
+        return solve(task, flats, *rest)
+
+    def listed(*args):
+        first[:] = seeds(*args)
+        return list(first)
+
+    first, calls = [], [True, False]
     monkeypatch.setattr(mapping, "solve_front", interrupted)
+    monkeypatch.setattr(mapping, "_seeds", listed)
     part = gd.stroke_map(body, **GIVEN, save=path)
     assert part.end == gd.RESULTS.interrupted
+    assert len(tried) == 6
+    assert part.untried == len(first) - 6 > 0
+    calls = [True] + -(-part.untried // 6) * [False]
+    part = gd.stroke_map(body, **GIVEN, save=path)
+    assert part.end == gd.RESULTS.interrupted
+    assert part.untried == 0
+    np.testing.assert_array_equal(tried[: len(first)], [flat for _, flat, _, _ in first])
     monkeypatch.setattr(mapping, "solve_front", solve)
     monkeypatch.setattr(mapping, "_seeds", None)  # What was found is where it goes on from.
     whole = gd.stroke_map(body, **GIVEN, save=path)
@@ -213,6 +228,31 @@ def test_demands_outside_of_the_grid(found):
     inside, outside = jax.jit(jax.vmap(lambda turn: found.optimum(0.5, turn).cost))(jnp.array([0.8, 1.0]))
     assert np.isfinite(inside)
     assert np.isnan(outside)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("region", [None, (-3.0 * np.ones(2), 3.0 * np.ones(2))], ids=["about a shape", "random"])
+def test_demands_to_which_no_small_loop_leads(region):
+    """The curvature of the satellite turns it about its third axis alone: about the others it turns by larger loops,
+    to which the ellipses of small ones are no start. Beside the single search, which begins elsewhere."""
+    body, method = gd.swimmers.Satellite(), gd.Direct(harmonics=4, steps=12, max_iterations=40)
+    grid = {"displacement": [0.1, 0.15], "turn": [0.1, 0.15], "components": (0, 1)}
+    found = gd.stroke_map(body, **grid, region=region, starts=8, method=method)
+    assert found.gaps == 0
+    single = gd.optimal_stroke(body, displacement=[0.1, 0.1, None], method=method)
+    np.testing.assert_allclose(found.cost[0, 0], single.cost, rtol=1e-9)
+    turned = body.group.log(gd.holonomy(body, found.at(1, 0)))
+    np.testing.assert_allclose(turned[:2], [0.15, 0.1], rtol=1e-4)
+
+
+def test_why_no_random_stroke_leads_anywhere():
+    """A turn of 3 within a region of 0.01: the coarse searches end for a reason, and it is theirs that is told."""
+    grid = {"displacement": [1.0, 1.1], "turn": [2.9, 3.0], "components": (0, 1)}
+    region = (np.full(2, -0.01), np.full(2, 0.01))
+    with pytest.raises(
+        RuntimeError, match=r"no optimal stroke was found .*(limit of iter|lowers the merit|not finite)"
+    ):
+        gd.stroke_map(gd.swimmers.Satellite(), **grid, region=region, starts=2, method=METHOD)
 
 
 @pytest.mark.long

@@ -28,6 +28,7 @@ from geodyn._control.search.checks import (
     told_by,
 )
 from geodyn._control.search.guess import small_stroke, unknowns
+from geodyn._control.search.led import LED_MISS, led_stroke
 from geodyn._control.search.starts import checked_region, distinct
 from geodyn._control.search.strokes import centre_of
 from geodyn._engine.jit import traced_numbers
@@ -51,6 +52,8 @@ CHALLENGES = 2
 
 NEIGHBOURS = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
 
+AT_ONCE = 16
+"""How many strokes are tried before Ctrl-C, the file and the bar hear of them."""
 
 EVERY = 20.0
 """How many seconds the file may be behind."""
@@ -203,12 +206,12 @@ class _Search:
                 self.count += 1
                 self.waiting |= dict.fromkeys(self.around(here))
 
-    def found(self, drag: float, end: RESULTS) -> StrokeMap:
-        """The map so far."""
+    def found(self, drag: float, end: RESULTS, untried: int) -> StrokeMap:
+        """The map so far, with as many of the first strokes still to be tried."""
         n = ravel_pytree(self.task.like)[0].size
         best, other = (self.sheet(rank, drag, n) for rank in (0, 1))
         axes = floating(self.axes[0]), floating(self.axes[1])
-        return StrokeMap(*axes, best, other, self.branches(), self.task, end)
+        return StrokeMap(*axes, best, other, self.branches(), self.task, end, untried)
 
     def sheet(self, rank: int, drag: float, n: int) -> StrokeSheet:
         """The optima of one rank as arrays, NaN where there is none."""
@@ -292,6 +295,17 @@ def _demands(swimmer: Costly, components: Any) -> Demands:
     return Demands(k, (components[0], components[1]))
 
 
+def _around(task: Task, centre: Array, demand: np.ndarray) -> Stroke:
+    """A stroke about a shape that meets a demand: the best small ellipse, or, where no small loop leads that way, the
+    best of many strokes, if that meets it better."""
+    vector = task.demands.vector(jnp.asarray(demand))
+    ellipse, exists = small_stroke(task.swimmer, centre, vector, task.demands.left)
+    if exists:
+        return ellipse
+    led = led_stroke(task.swimmer, centre, vector, None, task.limits, task.bounded, energy, task.demands.left)
+    return led.stroke if led.miss < LED_MISS else ellipse
+
+
 def _seeds(search: _Search, guess: Stroke | Array | None, region: Any, starts: int, seed: int, places: Any) -> list:
     """Strokes to begin with, as offers: the guess, and the distinct ends of coarse searches from random strokes."""
     task = search.task
@@ -306,13 +320,14 @@ def _seeds(search: _Search, guess: Stroke | Array | None, region: Any, starts: i
         if callable(guess):
             offer(place, guess)
         elif guess is not None:
-            vector = task.demands.vector(jnp.asarray(search.demand(place)))
-            offer(place, small_stroke(task.swimmer, guess, vector, task.demands.left)[0])
+            offer(place, _around(task, guess, search.demand(place)))
         if region is None:
             continue
         keys = jax.random.split(jax.random.key(seed + number), starts)
         strokes, signatures, result = coarse_from(task, jnp.asarray(search.demand(place)), region, keys)
         good = np.flatnonzero(np.asarray(result) == RESULTS.successful)
+        if not good.size:
+            search.why[place] = np.asarray(result)[0]
         order = good[np.argsort(np.asarray(signatures)[good, 0])]
         ranked = np.asarray(signatures)[order]
         for i in distinct(list(ranked), 0.01)[:SEEDS]:
@@ -428,22 +443,27 @@ def stroke_map(
         if before.end == RESULTS.successful:
             return _compared_with(before, worth)
         search.begin_at(before)
+    untried = 0 if before is None else before.untried
     end, last = RESULTS.successful, time.monotonic()
     most = ATTEMPTS * axes[0].size * axes[1].size
     try:
         with tqdm(total=axes[0].size * axes[1].size, disable=progress is not True, unit="points", desc="map") as bar:
-            seeds = [] if any(search.kept.values()) else _seeds(search, begin, corners, int(starts), int(seed), places)
+            seeds = []
+            if untried or not any(search.kept.values()):
+                # After an interruption the same as before it, of which the last were not tried; else all, by [-0:].
+                seeds = _seeds(search, begin, corners, int(starts), int(seed), places)[-untried:]
+            untried = len(seeds)
             offers = seeds or search.offers()
             while offers:
-                # A few at a time, so that Ctrl-C and the file are never far behind.
-                for part in range(0, len(offers), 16):
-                    search.solve(offers[part : part + 16])
+                for part in range(0, len(offers), AT_ONCE):
+                    search.solve(offers[part : part + AT_ONCE])
+                    untried = max(untried - AT_ONCE, 0)
                     reached = sum(map(bool, search.kept.values()))
                     bar.update(reached - bar.n)
                     if callable(progress):
                         progress(reached, float(search.attempts))
                     if save is not None and time.monotonic() - last > EVERY:
-                        search.found(worth, RESULTS.interrupted).save(save)
+                        search.found(worth, RESULTS.interrupted, untried).save(save)
                         last = time.monotonic()
                 if search.attempts > most:
                     end = RESULTS.enough_points
@@ -457,7 +477,7 @@ def stroke_map(
             f"stroke_map: no optimal stroke was found at any of the first points ({why}). Give smaller demands, a"
             " guess=, more starts=, another region=, or bounds=."
         )
-    found = search.found(worth, end)
+    found = search.found(worth, end, untried)
     if save is not None:
         found.save(save)
     return found

@@ -91,6 +91,7 @@ class StrokeMap(eqx.Module):
             kind.
         task: the problem that all points share: the body, the method, the limits.
         end: whether everything was tried, a member of `gd.RESULTS`: successful, interrupted or enough_points.
+        untried: how many of the first strokes an interrupted search has not tried yet; it goes on with them.
 
     Example:
         >>> class Planimeters(gd.AbstractConnection):
@@ -113,6 +114,7 @@ class StrokeMap(eqx.Module):
     branch: Int[np.ndarray, "N M"]
     task: Task
     end: RESULTS = eqx.field(static=True)
+    untried: int = eqx.field(static=True, default=0)
 
     @property
     def cost(self) -> Float[np.ndarray, "N M"]:
@@ -162,7 +164,7 @@ class StrokeMap(eqx.Module):
             "form": type(self.task.like).__name__,
             "swimmer": pack(self.task.swimmer, "swimmer", arrays),
         } | _texts(self.task)
-        write_archive(path, arrays, {"format": _FORMAT, "map": about, "end": self.end.name})
+        write_archive(path, arrays, {"format": _FORMAT, "map": about, "end": self.end.name, "untried": self.untried})
 
     @property
     def gaps(self) -> int:
@@ -328,4 +330,4 @@ def load_map(path: File, swimmer: Costly | None = None) -> StrokeMap:
     fields = StrokeSheet.__dataclass_fields__
     best, other = (StrokeSheet(**{f: arrays[f"{name}.{f}"] for f in fields}) for name in ("best", "other"))
     axes = jnp.asarray(arrays["displacement"]), jnp.asarray(arrays["turn"])
-    return StrokeMap(*axes, best, other, arrays["branch"], task, RESULTS[about["end"]])
+    return StrokeMap(*axes, best, other, arrays["branch"], task, RESULTS[about["end"]], about.get("untried", 0))

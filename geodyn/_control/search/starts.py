@@ -41,19 +41,22 @@ def random_stroke(
     region: tuple[Float[Array, " m"], Float[Array, " m"]],
     key: Array,
 ) -> FourierStroke:
-    """The best small ellipse about a random shape, no wider than the region, with low harmonics on top of it."""
+    """The best small ellipse about a random shape, no wider than the region, with low harmonics on top of it; where no
+    small loop leads that way, harmonics as wide as the region alone."""
     lower, upper = region
     where, how = jax.random.split(key)
     centre = jax.random.uniform(where, lower.shape, lower.dtype, lower, upper)
     ellipse, _ = small_stroke(swimmer, centre, target)
     k = jnp.arange(1, COARSE.harmonics + 1)[None, None]
+    widest = jnp.mean(upper - lower) / 4
     radius = jnp.sqrt(jnp.sum(ellipse.cosine**2 + ellipse.sine**2))
-    shrunk = jnp.minimum(1.0, jnp.mean(upper - lower) / 4 / radius)
-    noise = 0.3 * radius * jax.random.normal(how, (2, lower.size, k.size), lower.dtype) / k**2
+    # Where the curvature along the displacement is zero, the ellipse is infinite.
+    leads = jnp.isfinite(radius)
+    size = jnp.where(leads, jnp.minimum(radius, widest), 0.0)
+    ellipse = jax.tree.map(lambda x: jnp.where(leads, x / radius, 0.0), ellipse)
+    noise = jnp.where(leads, 0.3 * size, widest) * jax.random.normal(how, (2, lower.size, k.size), lower.dtype) / k**2
     first = jnp.where(k[0] == 1, 1.0, 0.0)
-    return FourierStroke(
-        centre, shrunk * (ellipse.cosine * first + noise[0]), shrunk * (ellipse.sine * first + noise[1])
-    )
+    return FourierStroke(centre, size * ellipse.cosine * first + noise[0], size * ellipse.sine * first + noise[1])
 
 
 def centre_and_size(stroke: Stroke) -> tuple[Float[Array, " m"], Scalar]:
