@@ -1,10 +1,14 @@
 """Wong's equations: what they keep, and the strokes that they lead along."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import geodyn as gd
+from geodyn._control.problem.problem import wong_residual
 from geodyn._control.problem.wong import WongSystem
 from geodyn._geometry.groups.rigid import SO3, Translation
 from geodyn._integrators.integrate import integrate
@@ -101,3 +105,56 @@ def test_bad_states_are_named():
         system.state([0.0, 0.0], [1.0, 0.0], [0.1, 0.2])
     with pytest.raises(ValueError, match=r"integrated from system.state\(r, rdot, charge\)"):
         integrate(system, [0.0, 1.0], t1=1.0, steps=1)
+
+
+class Idle(AbstractSwimmer):
+    """The charge in the plane of two shape variables, which a third one does not enter; in units of its own."""
+
+    unit: float = 1.0
+    group: Translation = Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        area = (r[1] * rdot[0] - r[0] * rdot[1]) / 2
+        return rdot[0] ** 2 + rdot[1] ** 2 + (rdot[2] / self.unit) ** 2 + (xi[0] + area) ** 2
+
+
+FEW = gd.Direct(harmonics=3, steps=12)
+
+
+def test_the_residual_where_a_force_is_zero():
+    """On the third variable there is none: its rounding is compared with the forces on the others, in any unit."""
+    for unit in (1.0, 1e6):
+        best = gd.optimal_stroke(Idle(unit), jnp.zeros(3), displacement=0.5, method=FEW)
+        assert best.wong_residual < 1e-9
+
+
+def test_the_residual_without_a_force():
+    """Along a straight line, which costs 2 and needs none. A parabola of the height h beside it needs the force 8h all
+    the way, in any unit; what would stop the motion in the time 1 is √2."""
+    unit, body = 1e3, Idle(1e3)
+    ends = jnp.array([0.0, 1.0, 0.0]), jnp.array([1.0, 0.0, 0.0])
+    # The displacement of the line is −1/2, that of another one is exact there to a millionth.
+    best = gd.optimal_stroke(body, displacement=-0.5 + 1e-6, ends=ends, method=FEW)
+    assert abs(best.cost - 2.0) < 1e-9
+    assert best.wong_residual < 1e-5
+    problem = best.evidence.problem
+    bent = jnp.zeros_like(best.evidence.x).at[2, 0].set(1e-3 * unit)
+    t = jnp.linspace(0.0, 1.0, 101)
+    height = jnp.max(jnp.abs(jax.vmap(problem.stroke(bent))(t)[:, 2])) / unit
+    wanted = 8 * height / jnp.sqrt(2.0)
+    np.testing.assert_allclose(wong_residual(problem, bent, 0 * best.charge), wanted, rtol=1e-4)
+
+
+def test_the_residual_of_another_charge():
+    """A tenth of the charge too much is a tenth of the force."""
+    best = gd.optimal_stroke(Idle(), jnp.zeros(3), displacement=0.5, method=FEW)
+    off = wong_residual(best.evidence.problem, best.evidence.x, 1.1 * best.charge)
+    np.testing.assert_allclose(off, 0.1 / 1.1, rtol=1e-6)
+
+
+def test_the_residual_on_bounds_all_the_way():
+    """Says nothing there."""
+    best = gd.optimal_stroke(Idle(), jnp.zeros(3), displacement=0.5, method=FEW)
+    limits = jnp.array([0.0]), jnp.array([1e9])
+    problem = dataclasses.replace(best.evidence.problem, bounds=limits, bounded=(0,))
+    assert jnp.isnan(wong_residual(problem, best.evidence.x, best.charge))

@@ -101,8 +101,8 @@ class Plan(AbstractOutcome):
 
     @when_asked_for
     def wong_residual(self) -> Scalar:
-        """The largest defect of Wong's equations along the plan, over the largest force; zero at an exact optimum that
-        feels neither bounds nor obstacles."""
+        """The largest defect of Wong's equations along the plan, away from bounds and behind the last obstacle that
+        it touches, over the largest force, as of `gd.OptimalStroke`; zero at an exact optimum."""
         known = cast(Evidence, self.evidence)
         return wong_residual(known.problem, known.x, self.charge)
 

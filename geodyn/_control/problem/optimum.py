@@ -74,12 +74,13 @@ class OptimalStroke(AbstractOutcome):
     """A stroke of least cost for its displacement, with the evidence that it is one; the result of `gd.optimal_stroke`.
 
     Further properties are `second_order`, the smallest eigenvalue of the second variation at fixed displacement,
-    positive at a minimum; `second_variation`, that eigenvalue and the number of flat directions; `wong_residual`, the
-    largest defect of Wong's equations along the stroke, away from bounds, over the largest force, which says how well
-    the coefficients resolve the stroke (where hinges are passive it is the largest force that is left over at these,
-    over their drag); and `stats`, the numbers of `iterations` and of `flat` directions, those of
-    symmetries such as a shift of time. What takes long (`wong_residual`, `second_variation`) is computed when it is
-    first asked for.
+    positive at a minimum; `second_variation`, that eigenvalue and the number of flat directions; `wong_residual`,
+    the largest defect of Wong's equations along the stroke, away from bounds, over the largest force, both measured
+    by the metric of shapes, which says how well the coefficients resolve the stroke (where forces vanish, as along
+    a shortest way through shapes, over what would stop the motion in the time of the stroke; where the stroke is on
+    its bounds all the way NaN; where hinges are passive it is the largest force that is left over at these, over
+    their drag); and `stats`, the numbers of `iterations` and of `flat` directions, those of symmetries such as a
+    shift of time. What takes long (`wong_residual`, `second_variation`) is computed when it is first asked for.
 
     Inside jit, vmap and grad, where nothing can be raised, the search may have failed: then `cost`, `multiplier`,
     `charge`, `second_order` and `wong_residual` are NaN, and with the default `throw` the stroke too. `result`,
@@ -137,7 +138,7 @@ class OptimalStroke(AbstractOutcome):
 
     @when_asked_for
     def wong_residual(self) -> Scalar:
-        """The largest defect of Wong's equations along the stroke, over the largest force."""
+        """The largest defect of Wong's equations along the stroke, over the largest force; see above."""
         known = cast(Evidence, self.evidence)
         return wong_residual(known.problem, known.x, self.charge)
 

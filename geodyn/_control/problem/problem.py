@@ -14,7 +14,8 @@ from geodyn._control.problem.pointwise import pointwise
 from geodyn._control.problem.wong import wong_forces
 from geodyn._engine.jit import as_pytree, for_one_run
 from geodyn._engine.native import native_rows
-from geodyn._foundations.typing import Array, Float, PyTree, Scalar
+from geodyn._engine.numerics.linalg import solve
+from geodyn._foundations.typing import Array, Bool, Float, PyTree, Scalar
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, reduction
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance, metric_of, velocity_and_power
 from geodyn._locomotion.motion import costs
@@ -31,6 +32,10 @@ from geodyn._locomotion.strokes.stroke import (
     legendre,
     shape_and_rate,
 )
+
+APART = 0.01
+"""What is farther from its bounds, in parts of their width, or from an obstacle, in parts of the largest gap on the
+way, is not pressed against them: a search ends much nearer to those that hold it."""
 
 # A function of one point of a stroke, mapped over all of them.
 AtPoints = Callable[[Float[Array, "Q s"]], Array]
@@ -398,9 +403,15 @@ def _on_twice_the_steps(problem: StrokeProblem, x: PyTree) -> tuple[Passing, Flo
 
 @for_one_run
 def wong_residual(problem: StrokeProblem, x: PyTree, charge: Float[Array, " k"]) -> Scalar:
-    """The largest defect of Wong's equations along the stroke of the unknowns x, relative to the largest force. It is
-    evaluated at the ends of twice as many steps, where no bound is active. For a body with passive hinges, which move
-    by other equations, it is the largest force that is left over at these, at the nodes of twice as many steps."""
+    """The largest defect of Wong's equations along the stroke of the unknowns x, over the largest force.
+
+    Forces are measured by the metric of shapes, `√(Fᵀ G⁻¹ F)`, so that the coordinates of shapes do not count. The
+    largest force is that of either side of the equations, or, if that is more, what would stop the motion in the
+    time of the stroke, `E/√(∫ r'ᵀ G r' dt)`: along a shortest way through shapes there is none otherwise. The
+    defect is evaluated at the ends of twice as many steps, where no bound is active and after the last obstacle
+    that the body touches, which changes the charge; NaN where that is nowhere. For a body with passive hinges,
+    which move by other equations, it is the largest force that is left over at these, at the nodes of twice as many
+    steps."""
     problem, x, charge = without_derivatives((problem, x, charge))
     passing, elements = _on_twice_the_steps(problem, x)
     if problem.springs is not None:
@@ -412,32 +423,52 @@ def wong_residual(problem: StrokeProblem, x: PyTree, charge: Float[Array, " k"])
         knots = jnp.arange(widths.size + 1) / widths.size
         times = jnp.interp(times, knots, jnp.append(0.0, jnp.cumsum(widths)))
         stroke = dataclasses.replace(stroke, widths=widths)
-    return _wong_residual(problem, stroke, charge, elements, times)
+    cost = problem.total(x, passing.powers)
+    return _wong_residual(problem, stroke, charge, elements[:-1], times, cost)
 
 
 def _wong_residual(
     problem: StrokeProblem,
     stroke: Stroke,
     charge: Float[Array, " k"],
-    elements: Float[Array, "S d d"],
-    times: Float[Array, " _"],
+    elements: Float[Array, "T d d"],
+    times: Float[Array, " T"],
+    cost: Scalar,
 ) -> Scalar:
-    """`wong_residual` from the group elements after each step, at the times of all but the last."""
+    """`wong_residual` of a stroke, from the group elements at some times."""
     group = problem.swimmer.group
     # The charge is constant in space; the body sees it in its own frame.
-    charges = jax.vmap(lambda g: group.adjoint(g).T @ charge)(elements[:-1])
+    charges = jax.vmap(lambda g: group.adjoint(g).T @ charge)(elements)
     motion = jax.vmap(lambda t: derivatives_at(stroke, t, 2 * problem.taken))(times)
+    shapes = motion[0]
+    rates = motion[1]
 
     def forces(*motion_and_charge: Float[Array, " _"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         *motion, charge = motion_and_charge
         return wong_forces(problem.swimmer, tuple(motion), charge, problem.density)
 
     needed, felt = native_rows(forces, *motion, charges)
+    metrics = native_rows(lambda r: reduction(metric_of(problem.swimmer), r)[1], shapes)
 
-    def room(t: Scalar) -> Scalar:
-        return jnp.min(problem.gaps(problem.state(stroke, t)), initial=1.0)
+    def sizes(forces: Float[Array, "T m"]) -> Float[Array, " T"]:
+        """The sizes of forces by the metric."""
+        return jnp.sqrt(jnp.sum(forces * jax.vmap(solve)(metrics, forces), axis=1))
 
-    # On a bound the stroke is pressed against it, and obeys other equations.
-    inside = jax.vmap(room)(times) > 0.01
-    defect = jnp.max(jnp.where(inside[:, None], jnp.abs(needed - felt), 0.0), axis=0)
-    return jnp.max(defect / jnp.max(jnp.abs(felt), axis=0))
+    told = _obeys_wong(problem, elements, shapes, rates)
+    largest = jnp.max(jnp.where(told, jnp.maximum(sizes(needed), sizes(felt)), 0.0))
+    pace = jnp.sqrt(jnp.mean(jnp.einsum("ti,tij,tj->t", rates, metrics, rates)))
+    defect = jnp.max(jnp.where(told, sizes(needed - felt), 0.0)) / jnp.maximum(largest, cost / pace)
+    return jnp.where(jnp.any(told), defect, jnp.nan)
+
+
+def _obeys_wong(
+    problem: StrokeProblem, elements: Float[Array, "T d d"], shapes: Float[Array, "T m"], rates: Float[Array, "T m"]
+) -> Bool[Array, " T"]:
+    """Where Wong's equations hold along a stroke. On a bound it is pressed against that, and obeys other equations; an
+    obstacle pushes the body, whose charge was another one before: it is known from the end of the stroke."""
+    states = jnp.concatenate([shapes, rates], axis=1)
+    room = jax.vmap(lambda state: jnp.min(problem.gaps(state), initial=1.0))(states)
+    gaps = jax.vmap(problem.clearance)(elements, shapes)
+    near = gaps < APART * jnp.max(gaps, axis=0, initial=0.0, keepdims=True)
+    touches_later = jnp.cumsum(jnp.any(near, axis=1)[::-1])[::-1] > 0
+    return (room > APART) & ~touches_later
