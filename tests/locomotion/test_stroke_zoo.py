@@ -109,6 +109,37 @@ def test_a_later_start_is_another_frame(name):
     np.testing.assert_allclose(g[12] @ moved(gd.strokes.shift(STROKES[name], 0.3)), g[-1] @ g[12], atol=2e-6)
 
 
+def bursting(t):
+    """A way along a line of the length 1, of which 0.9 pass within 0.04 of the time."""
+    burst = (jnp.tanh(50 * (t - 0.5)) / jnp.tanh(25.0) + 1) / 2
+    return (0.9 * burst + 0.1 * t) * jnp.array([0.6, 0.8])
+
+
+class Metres(gd.AbstractSwimmer):
+    """The cost of a shape is the square of its Euclidean rate."""
+
+    group: gd.groups.Translation = gd.groups.Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        return jnp.sum(rdot**2) + xi[0] ** 2
+
+
+def test_an_uneven_stroke_needs_more_steps():
+    """The line at a constant rate, or a refusal: with 32 steps, whose lengths have an error of 8e-4, inside jit NaN.
+    What lengths are is known: those of the line."""
+
+    def at(t, steps):
+        return gd.strokes.by_arclength(Metres(), bursting, steps=steps)(t)
+
+    t = np.linspace(0.0, 1.0, 7)
+    even = jax.vmap(gd.strokes.by_arclength(Metres(), bursting, steps=128))(t)
+    np.testing.assert_allclose(even, t[:, None] * [0.6, 0.8], atol=1e-6)
+    assert np.isnan(jax.jit(lambda t: at(t, 32))(0.3)).all()
+    np.testing.assert_allclose(jax.jit(lambda t: at(t, 128))(0.3), [0.18, 0.24], atol=1e-6)
+    halting = jax.jit(lambda t: gd.strokes.by_arclength(Metres(), lambda t: jnp.stack([t**2, t**3]), steps=8)(t))
+    assert np.isnan(halting(0.3)).all()
+
+
 @pytest.mark.long
 def test_constant_power():
     """At constant power E = S²; the holonomy is that of any pace. Measured 1e-12 relative (E)."""
@@ -208,6 +239,7 @@ REFUSED = {
     ),
     "numpy": (lambda: gd.cost(Plane(), lambda t: np.sin([t, t])), "written with jax.numpy.* cannot be traced"),
     "a number": (lambda: gd.cost(Plane(), lambda t: t), r"gives an array of shape \(\)"),
+    "uneven": (lambda: gd.strokes.by_arclength(Plane(), bursting, steps=32), r"by 32 steps have .* use steps=128"),
     "still": (lambda: gd.strokes.by_arclength(Plane(), lambda t: jnp.stack([t**2, t**3]), steps=8), "stands still"),
 }
 

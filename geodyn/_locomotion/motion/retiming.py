@@ -1,7 +1,7 @@
 """MOTION: strokes made from other strokes: reversed, shifted, cut, joined, and reparametrised to constant power."""
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,11 +10,12 @@ import numpy as np
 from jax.core import Tracer
 
 from geodyn._engine.jit import jit
+from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Number, Scalar
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric
 from geodyn._locomotion.motion import costs
-from geodyn._locomotion.motion.holonomy import NODES, WEIGHTS, gauss_times, require_defined_along, step_ends
+from geodyn._locomotion.motion.holonomy import NODES, WEIGHTS, require_defined_along, step_ends
 from geodyn._locomotion.strokes.stroke import (
     Stroke,
     breaks,
@@ -24,6 +25,10 @@ from geodyn._locomotion.strokes.stroke import (
     shape_at,
     shapes_at,
 )
+
+ACCURATE = 1e-6
+"""The largest relative error of the lengths of a stroke: so many digits has then the statement that its power is
+constant."""
 
 
 class RetimedStroke(eqx.Module):
@@ -224,23 +229,44 @@ def _speed(swimmer: Any, stroke: Stroke, t: Scalar) -> Scalar:
     return costs.length(swimmer, *shape_and_rate(stroke, t))
 
 
+class _Lengths(NamedTuple):
+    """The `ends` of the steps, the `lengths` of the stroke up to them, the least speed there and at Gauss's nodes, and
+    by how much, in parts of the whole, the steps differ in length from those of half the size."""
+
+    ends: Float[Array, " T"]
+    lengths: Float[Array, " T"]
+    slowest: Scalar
+    error: Scalar
+
+
 @jit
-def _lengths(
-    swimmer: costs.Costly, stroke: Stroke, steps: Count
-) -> tuple[Float[Array, " T"], Float[Array, " T"], Scalar]:
-    """(the ends of the steps, the lengths of the stroke up to them, the least speed there and at Gauss's nodes)."""
-    ends, times = step_ends(steps, breaks(stroke)), gauss_times(steps, breaks(stroke))
-    speeds = jax.vmap(lambda t: _speed(swimmer, stroke, t))(jnp.concatenate([times, ends]))
-    within = speeds[: times.shape[0]].reshape(-1, 3) @ jnp.asarray(WEIGHTS, speeds.dtype)
-    passed = jnp.cumsum(jnp.diff(ends) * within)
-    return ends, jnp.append(jnp.zeros(1, passed.dtype), passed), jnp.min(speeds)
+def _lengths(swimmer: costs.Costly, stroke: Stroke, steps: Count) -> _Lengths:
+    def speeds_at(times: Float[Array, " Q"]) -> Float[Array, " Q"]:
+        return jax.vmap(lambda t: _speed(swimmer, stroke, t))(times)
+
+    def passed(ends: Float[Array, " T"]) -> tuple[Float[Array, " _"], Scalar]:
+        """(the lengths between times, the least speed at Gauss's nodes there)."""
+        steps = jnp.diff(ends)
+        times = ends[:-1, None] + steps[:, None] * jnp.asarray(NODES, ends.dtype)[None]
+        speeds = speeds_at(times.ravel())
+        return steps * (speeds.reshape(-1, 3) @ jnp.asarray(WEIGHTS, speeds.dtype)), jnp.min(speeds)
+
+    ends = step_ends(steps, breaks(stroke))
+    middles = (ends[1:] + ends[:-1]) / 2
+    halved = jnp.append(jnp.stack([ends[:-1], middles], axis=1).ravel(), ends[-1])
+    within, slowest = passed(ends)
+    by_halves = jnp.sum(passed(halved)[0].reshape(-1, 2), axis=1)
+    lengths = jnp.append(jnp.zeros(1, within.dtype), jnp.cumsum(within))
+    error = jnp.sum(jnp.abs(within - by_halves)) / lengths[-1]
+    return _Lengths(ends, lengths, jnp.minimum(slowest, jnp.min(speeds_at(ends))), error)
 
 
 @checked
 def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: Count = 128) -> ArclengthStroke:
     """The same way through shapes at constant power, which costs least: its energy is the square of its length.
 
-    Lengths are those of the shape metric, `∫ √(r'ᵀ G r') dt`, to O(steps⁻⁶).
+    Lengths are those of the shape metric, `∫ √(r'ᵀ G r') dt`, to O(steps⁻⁶); steps of half the size tell their error,
+    of which at most a millionth is let pass. Inside jit, what is refused outside of it is NaN.
 
     Args:
         swimmer: body with a metric of shapes.
@@ -251,8 +277,8 @@ def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: Cou
         The stroke in its new time.
 
     Raises:
-        ValueError: if the stroke stands still somewhere, or is slower there than the steps can tell from it; and where
-            the body cannot have a shape of the stroke.
+        ValueError: if the stroke stands still somewhere, or is slower there than the steps can tell from it; if it is
+            so uneven that its lengths need more steps; and where the body cannot have a shape of the stroke.
 
     Example:
         >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(1.0)
@@ -261,7 +287,7 @@ def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: Cou
         >>> print(f"{gd.cost(swimmer, stroke):.6f} then {gd.cost(swimmer, steady):.6f} = {length**2:.6f}")
         7.453724 then 7.084398 = 7.084398
     """
-    times, lengths, slowest = _lengths(swimmer, stroke, steps=steps)
+    ends, lengths, slowest, error = _lengths(swimmer, stroke, steps=steps)
     require_defined_along("by_arclength", swimmer, stroke, lengths)
     # Nodes are less than half a step apart, so that if the stroke halts, the speed at one of them is below this bound.
     still = slowest <= 2 / steps * lengths[-1]
@@ -271,4 +297,11 @@ def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: Cou
             f"{float(slowest / lengths[-1]):.1e} of the mean); cut it there, gd.strokes.segment(stroke, start, end), "
             "or use more steps=."
         )
-    return ArclengthStroke(swimmer, stroke, times, lengths)
+    accurate = error <= max(ACCURATE, 100 * float(jnp.finfo(error.dtype).eps))
+    if not isinstance(accurate, Tracer) and not accurate:
+        raise ValueError(
+            f"by_arclength: the stroke is so uneven that its lengths by {steps} steps have an error of"
+            f" {float(error):.1e}; use steps={4 * steps}, or give its corners as `breaks`, as the strokes of gd.strokes"
+            " do."
+        )
+    return ArclengthStroke(swimmer, stroke, ends, nan_unless(~still & accurate, lengths, (swimmer, stroke)))
