@@ -28,11 +28,12 @@ class Body(NamedTuple):
     """A body and the defaults of its stroke.
 
     `asked` says what the `displacement` (one number, or exponential coordinates) means. `start` is the shape around
-    which a search begins, and `region` the box of shapes that a global search covers. If strokes of free shape have no
-    optimum, `based` is True: strokes go through the start, and a global search stays inside of the region. If `heading`
-    is True, a displacement of one number is the net turn, with any translation. `parameters` are values for parameters
-    of the class other than its defaults. `harmonics` are those of its strokes, fewer where each takes long. `period` is
-    the time of a stroke of a body with springs, whose pace matters."""
+    which a search begins, and `region` the box of shapes that a global search covers. If strokes of free shape have
+    no optimum, `based` is True: strokes go through the start, and a global search stays inside of the region; or
+    `bounded` is: all searches stay inside of the region, whose bounds keep away from a singular shape. If `heading`
+    is True, a displacement of one number is the net turn, with any translation. `parameters` are values for
+    parameters of the class other than its defaults. `harmonics` are those of its strokes, fewer where each takes
+    long. `period` is the time of a stroke of a body with springs, whose pace matters."""
 
     kind: Callable[..., gd.bundles.AbstractLocomotion]
     title: str
@@ -41,6 +42,7 @@ class Body(NamedTuple):
     region: Callable[[Any], Any] | None = None
     asked: str = "net translation"
     based: bool = False
+    bounded: bool = False
     heading: bool = False
     parameters: dict[str, Any] = {}
     harmonics: int = 16
@@ -196,7 +198,7 @@ BODIES = {
         (0.01,),
         lambda body: (4.0, np.pi / 4),
         lambda body: ((1.0, -np.pi), (8.0, np.pi)),
-        based=True,
+        bounded=True,
     ),
     **{name: _arcs(pieces) for pieces, name in enumerate(ARCS, 2)},
     "triangle-wave": Body(

@@ -86,7 +86,8 @@ def _problem(known: Body, body: AbstractLocomotion, options: dict[str, Any]) -> 
                 f" {shape}."
             )
     free = bounds[0] is None
-    if free and known.based and known.region is not None and options["everywhere"]:
+    kept_in = known.bounded or (known.based and options["everywhere"])
+    if free and kept_in and known.region is not None:
         bounds = known.region(body)
     if start is not None and not base and not guess and free:
         base, guess = (start, None) if known.based else (None, start)

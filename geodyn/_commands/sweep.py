@@ -100,6 +100,8 @@ def _stroke(source: Source, first: Source) -> _Stroke:
     wanted = wanted[0] if wanted.shape == (1,) else wanted
     start = None if known.start is None else np.asarray(known.start(_swimmer(first)[1]), float)
     begin: dict[str, Any] = {"base": start} if known.based else {"guess": start}
+    if known.bounded and known.region is not None:
+        begin["bounds"] = known.region(_swimmer(first)[1])
     method = gd.Direct(harmonics=harmonics, steps=6 * harmonics)
     posed = known.posed(body, wanted.size)
     best = source.build(

@@ -53,6 +53,8 @@ class RESULTS(enum.IntEnum):
     has_corners = 25
     # Of plans.
     obstructed = 26
+    # Of searches by a cost of one's own.
+    largest = 27
 
     @property
     def message(self) -> str:
@@ -96,6 +98,7 @@ class RESULTS(enum.IntEnum):
             "the least of strokes with so many harmonics, whose power is not constant: a stroke with corners is better",
             "the plan keeps clear of the obstacles at the ends of its steps, but not between them: give more steps= of "
             "the method, or larger obstacles",
+            "the cost is the largest of all strokes beside it, and not the least: has the density the wrong sign?",
         )[self]
 
 

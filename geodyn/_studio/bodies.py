@@ -169,7 +169,7 @@ def describe(kind: Kind, body: AbstractConnection, python: str) -> dict:
         "metric": metric,
         "towing": _towing(body),
         "goals": _goals(kind.known, body),
-        "based": kind.known.based,
+        "based": kind.known.based or kind.known.bounded,
         "fitted": float(cast(float, body.error)) if isinstance(body, MeasuredConnection) else None,
     }
 

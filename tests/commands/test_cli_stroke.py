@@ -154,6 +154,17 @@ def test_a_swimmer_of_ones_own(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "out" / "blobs.Blob_stroke.npz").exists()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("words", ["serpenoid-polar", "serpenoid-polar --waves 2"])
+def test_strokes_by_amplitude_and_phase_keep_away_from_the_straight_body(words, tmp_path, capsys):
+    """Where the phase changes nothing: free strokes lead there with any number of harmonics, and have a corner."""
+    assert main(["stroke", *words.split(), "--harmonics", "8", "--out", str(tmp_path)]) == 0
+    best = gd.strokes.load_stroke(tmp_path / "serpenoid-polar_stroke.npz")
+    amplitudes = jax.vmap(best.stroke)(np.linspace(0.0, 1.0, 64))[:, 0]
+    assert amplitudes.min() > 0.95
+    assert best.second_order > 0
+
+
 def test_the_heading_alone():
     """Whatever the place: the turn and the energy of the body. Measured 2e-16 and 1e-16."""
     body, stroke = gd.swimmers.FloatingLinks((1.0, 0.8, 1.2)), gd.FourierStroke.circle(0.8, centre=(1.0, 0.7))

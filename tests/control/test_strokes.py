@@ -162,6 +162,42 @@ def test_second_variation():
     np.testing.assert_allclose(twice.second_order, -0.5, rtol=1e-9)
 
 
+FEW = Direct(harmonics=2, steps=8)
+ELLIPSE = FourierStroke([0.0, 0.0], [[1.0], [0.0]], [[0.0], [0.2]])
+
+
+def test_a_cost_below_zero():
+    """Less by 100 everywhere, it is least for the same circle, of the energy 4π D."""
+    best = optimal_stroke(
+        Heisenberg(), ELLIPSE, displacement=0.5, method=FEW, density=lambda body, r, rdot: energy(body, r, rdot) - 100
+    )
+    np.testing.assert_allclose(best.cost, 2 * np.pi - 100, rtol=1e-9)
+    assert best.second_order > 0
+
+
+def test_the_largest_cost_is_no_success():
+    """The circle is where minus the energy is largest. A saddle, such as the circle that is run through twice, passes:
+    it is no maximum."""
+
+    def gain(body, r, rdot):
+        return -energy(body, r, rdot)
+
+    circle = FourierStroke.circle(float(np.sqrt(0.5 / np.pi)))
+    found = optimal_stroke(Heisenberg(), circle, displacement=0.5, method=FEW, density=gain, throw=False)
+    assert found.result == RESULTS.largest
+    with pytest.raises(StrokeError, match=r"the cost is the largest of all strokes beside it.* the wrong sign"):
+        optimal_stroke(Heisenberg(), circle, displacement=0.5, method=FEW, density=gain)
+
+    def same(body, r, rdot):
+        return 1.0 * energy(body, r, rdot)
+
+    a = 0.5 / np.pi**0.5
+    double = FourierStroke([0.0, 0.0], [[0.0, a], [0.0, 0.0]], [[0.0, 0.0], [0.0, a]])
+    twice = optimal_stroke(Heisenberg(), double, displacement=0.5, method=FEW, density=same)
+    assert twice.successful
+    assert twice.second_order < 0
+
+
 @pytest.mark.long
 def test_failure_is_an_error():
     method = Direct(harmonics=2, steps=24, max_iterations=1)

@@ -61,7 +61,7 @@ def failure(
     """The error for a search that began at the unknowns `start`; `search` is `optimal_stroke`, to try others."""
     if optimum.result in (RESULTS.successful, RESULTS.astray):
         reason = _singular(optimum) or "; the steps of the search are too few to tell where it leads"
-    elif optimum.result == RESULTS.too_few_harmonics:
+    elif optimum.result in (RESULTS.too_few_harmonics, RESULTS.largest):
         reason = ""
     elif optimum.result == RESULTS.has_corners:
         corners = method.corners if isinstance(method, Direct) else None

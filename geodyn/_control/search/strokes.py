@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._control.methods.method import AbstractStrokeMethod, Direct
-from geodyn._control.problem.minimise import Minimum, Progress
+from geodyn._control.problem.minimise import Directions, Minimum, Progress
 from geodyn._control.problem.optimum import Evidence, OptimalStroke
 from geodyn._control.problem.problem import (
     StrokeProblem,
@@ -46,10 +46,10 @@ from geodyn._engine.numerics.failure import nan_unless, no_derivative_where
 from geodyn._foundations.checks import a_number
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
-from geodyn._foundations.typing import Array, Count, Float, Number, PyTree, Scalar, Vector
+from geodyn._foundations.typing import Array, Bool, Count, Float, Number, PyTree, Scalar, Vector
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
-from geodyn._locomotion.motion.costs import Costly, Density, energy, value_of
+from geodyn._locomotion.motion.costs import Costly, Density, energy, is_energy, value_of
 from geodyn._locomotion.motion.holonomy import cost, gauss_times, holonomy, require_defined_along
 from geodyn._locomotion.strokes.pieces import SequenceStroke
 from geodyn._locomotion.strokes.stroke import FourierStroke, OpenStroke, Stroke, floating, shape_and_rate, shape_at
@@ -114,7 +114,8 @@ def stroke_problem(
     problem = StrokeProblem(
         swimmer=swimmer,
         displacement=wanted.displacement,
-        energy=jax.lax.stop_gradient(size),
+        # The unit of the cost, which may be negative: the search is for the least cost, and not for the largest.
+        energy=jax.lax.stop_gradient(jnp.abs(size)),
         base=wanted.base,
         bounds=wanted.limits,
         bounded=wanted.bounded,
@@ -288,6 +289,15 @@ def _another_start(
     return led.stroke if led.miss < LED_MISS else None
 
 
+def _is_maximum(found: Minimum) -> Bool[Array, ""]:
+    """Whether the cost bends downwards in every direction that the constraints leave, but for those in which it is
+    flat. Of an energy it never does; a saddle, as beyond the fold of a family or of a loop that is run through twice,
+    bends upwards in most directions, and may be what was looked for: `second_order` tells it."""
+    flat = jnp.sqrt(jnp.finfo(found.hessian.dtype).eps) * jnp.max(jnp.abs(jnp.diagonal(found.hessian)))
+    directions = Directions(found.hessian, found.jacobian, flat)
+    return jnp.any(directions.curved) & jnp.all(~directions.curved | (directions.values < 0))
+
+
 def optimum_of(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalStroke:
     """What was found. The derivatives of a failure are NaN; where it cannot be raised, so is what it claims."""
     values = outcome(problem, found.x, found.multipliers)
@@ -302,6 +312,8 @@ def optimum_of(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalSt
     if problem.springs is not None:
         unresolved = wong_residual(problem, found.x, values["charge"]) > UNRESOLVED
         result = jnp.where((result == RESULTS.successful) & unresolved, RESULTS.too_few_harmonics, result)
+    if not is_energy(problem.density):
+        result = jnp.where((result == RESULTS.successful) & _is_maximum(found), RESULTS.largest, result)
     good, x, hessian = result == RESULTS.successful, found.x, found.hessian
     if not known(good):
         claims = {name: values[name] for name in ("cost", "multiplier", "charge")}
