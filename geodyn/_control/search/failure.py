@@ -77,7 +77,7 @@ def failure(
         )
     else:
         reason = _needless_corner(optimum.stroke) or _sticking(optimum) or _singular(optimum) or _flat(optimum)
-        reason = _singular(optimum) or _flat(optimum) or _outside(problem, start)
+        reason = reason or _outside(problem, start)
         if problem.springs is None:
             reason = reason or _reach(problem, start, method, search)
     more = "more max_iterations= of the method, " if optimum.result == RESULTS.too_many_iterations else ""

@@ -125,8 +125,8 @@ def covariant_acceleration(
     """The square of the acceleration on the space of shapes, `aᵀ G a` with `a = ∇r'/dt` of its metric G.
 
     In coordinates `a = r'' + Γ(r', r')`, with the Christoffel symbols of G, so that the number does not depend on the
-    choice of shape variables. A density for `gd.cost` and `gd.optimal_stroke`. A body with kinetic energy that is at
-    rest as a whole has no acceleration along a geodesic of G, which its motors do not drive.
+    choice of shape variables. It is 0 along a geodesic of G, on which a free body without momentum changes its shape by
+    itself. A density for `gd.cost` and `gd.optimal_stroke`.
 
     Args:
         swimmer: body with a metric of shapes.
