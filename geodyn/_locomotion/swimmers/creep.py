@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._engine.jit import jit
 from geodyn._engine.numerics.roots import root
@@ -17,8 +18,8 @@ from geodyn._foundations.typing import Array, Bool, Float, Int, Number, Scalar
 CREEP = 0.6
 """Pieces creep below eps to this power of the speed of the body: 4e-10 of it in double precision."""
 
-STAGES = 10
-"""In how many steps a search reduces the creep to that."""
+STAGE = 0.115
+"""By which factor at most a search reduces the creep in a step: in ten steps to that."""
 
 
 class Lines(NamedTuple):
@@ -60,9 +61,10 @@ def creeping_guess(
     """The velocity at which the forces `body.creeping_forces(velocities, creep)` balance for the creep `least`, found
     by way of larger ones from one that is nearly right for the creep 1."""
     zero = jnp.zeros_like(start)
+    stages = jnp.ceil(jnp.log(least) / np.log(STAGE))
 
     def creep_less(i: Int[Array, ""], xi: Float[Array, "3"]) -> Float[Array, "3"]:
-        creep = least ** ((i + 1) / STAGES)
+        creep = least ** ((i + 1) / stages)
 
         def resistance(xi: Float[Array, "3"]) -> Float[Array, "3"]:
             velocities, pull = jax.vjp(lambda xi: body.velocities(r, xi, rdot), xi)
@@ -71,7 +73,7 @@ def creeping_guess(
         found = root(resistance, zero, xi)
         return jnp.where(jnp.isnan(found), xi, found)
 
-    return jax.lax.fori_loop(0, STAGES, creep_less, start)
+    return jax.lax.fori_loop(0, stages.astype(int), creep_less, start)
 
 
 def turns_about_itself(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"]) -> Bool[Array, ""]:
