@@ -180,6 +180,16 @@ def test_whole_numbers_stay_exact():
     np.testing.assert_array_equal(got, [(2**53 + 1) % 7, (-(2**62) - 1) % 7])
 
 
+def test_an_elementary_function_of_rows_that_are_all_the_same():
+    """What the members of a batch share stands once; the function is of all numbers. (A warning is an error here.)"""
+    tangents = jnp.linspace(0.1, 2.0, 12).reshape(4, 3)
+
+    def angles(tangents):
+        return jax.vmap(lambda row: jnp.arctan2(row, jnp.ones_like(row)))(tangents)
+
+    np.testing.assert_allclose(native.native_of(angles, tangents), np.arctan(tangents), rtol=1e-14)
+
+
 def test_a_fault_of_the_compiler_is_a_warning(monkeypatch, caplog):
     """And the program runs by XLA. (In the other tests it is an error, see conftest.)"""
 

@@ -228,7 +228,8 @@ class Block:
         if name not in self.formulas or kind.dtype.kind != "f" or not kind.size:
             (values,) = apply(self.graph, equation, cells)
             return values
-        rows = [x.reshape(-1) for x in cells]
+        shape = equation.outvars[0].aval.shape
+        rows = [np.broadcast_to(x, shape).reshape(-1) for x in cells]
         types = tuple(str(row[0].dtype) for row in rows)
         (values,) = self.run(formula(name, kind.size, str(kind.dtype), types), rows)
         return values.reshape(kind.shape)
