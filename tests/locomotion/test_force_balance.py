@@ -1,5 +1,8 @@
 """Bodies that balance forces which are not linear in the velocities: the balance, its derivatives, where it leads."""
 
+from collections.abc import Callable
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -439,7 +442,56 @@ def test_a_body_whose_pace_matters():
     assert np.isfinite(gd.holonomy(Slow(constant=1.0), LINE)).all()
 
 
+class Powered(gd.bundles.AbstractForceBalance):
+    """A body on a line, of two shape variables, whose power is given."""
+
+    power: Callable = eqx.field(static=True)
+    group: gd.groups.Translation = gd.groups.Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        return self.power(r, xi[0], rdot)
+
+
+class Forced(gd.bundles.AbstractForceBalance):
+    """The same, whose force is given."""
+
+    force: Callable = eqx.field(static=True)
+    group: gd.groups.Translation = gd.groups.Translation(1)
+
+    def resistance(self, r, xi, rdot):
+        return self.force(r, xi, rdot)
+
+
+def power_between(r, xi, rdot):
+    """Of degree 2, positive, and less at ξ = ±r₁' than between."""
+    return (xi**2 - rdot[0] ** 2) ** 2 / (xi**2 + rdot @ rdot)
+
+
 WRONG = {
+    "not convex": (
+        lambda: gd.holonomy(Powered(power_between), CIRCLE),
+        r"Powered: the dissipation at r = .* is not convex in the velocities .*define resistance",
+    ),
+    "not convex and a cost": (
+        lambda: gd.cost(Powered(power_between), CIRCLE),
+        r"Powered: the dissipation at r = .* is not convex in the velocities",
+    ),
+    "pulls": (
+        lambda: gd.cost(Powered(lambda r, xi, rdot: (xi + rdot[0]) ** 2 - rdot @ rdot), CIRCLE),
+        r"Powered: the dissipation at r = .* is negative, -0\.\d+ for some velocity: forces that dissipate take power",
+    ),
+    "a power that is none": (
+        lambda: gd.holonomy(Powered(lambda r, xi, rdot: xi**2 + rdot @ rdot * jnp.log(r[0] - 5.0)), CIRCLE),
+        r"Powered: the dissipation at r = .* is nan for the velocity ξ = .* a logarithm",
+    ),
+    "a force that is none": (
+        lambda: gd.holonomy(Forced(lambda r, xi, rdot: xi + jnp.sqrt(r[:1]) * rdot[:1]), CIRCLE),
+        r"Forced: the resistance at r = \[-.* is \[nan\] for the velocity .* must keep away from it; else a root",
+    ),
+    "no balance": (
+        lambda: gd.holonomy(Forced(lambda r, xi, rdot: jnp.sign(xi) + 10 * rdot[:1]), CIRCLE),
+        r"Forced: no velocity was found at which the forces balance, at r = .* define guess",
+    ),
     "pushes": (lambda: gd.holonomy(Beads(sign=-1.0), LINE), "pushes the body instead of resisting it"),
     "pushes aside": (
         lambda: gd.holonomy(Oblique((1.0, -0.2, 1.0)), CIRCLE),

@@ -18,9 +18,15 @@ from geodyn._engine.native import native_of
 from geodyn._engine.numerics.failure import no_derivative_where
 from geodyn._engine.numerics.roots import root
 from geodyn._foundations.checks import one_number, returned
-from geodyn._foundations.typing import Array, ArrayLike, Float, Scalar
+from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
-from geodyn._locomotion.connections.checks import basis_and_trial, one_if, same_to_rounding, trial_velocity
+from geodyn._locomotion.connections.checks import (
+    basis_and_trial,
+    one_if,
+    rounding,
+    same_to_rounding,
+    trial_velocity,
+)
 from geodyn._locomotion.connections.connection import (
     AbstractInvariantMetric,
     check_law,
@@ -186,9 +192,35 @@ def _at_two_paces(body: AbstractForceBalance, r: Float[Array, " m"]) -> tuple[Fl
     return 2 * body.velocity(r, rdot), body.velocity(r, 2 * rdot)
 
 
+def _powers(body: AbstractForceBalance, r: Float[Array, " m"]) -> tuple[Float[Array, " T"], Float[Array, " U"]]:
+    """The powers that a body dissipates at some velocities, and how much those halfway between two of them exceed the
+    means of both, which a convex power never does. Nothing where motions ask for no power."""
+    if body.dissipation is None:
+        return jnp.zeros(0, r.dtype), jnp.zeros(0, r.dtype)
+    k = body.group.dim
+
+    def power(u: Float[Array, " n"]) -> Scalar:
+        return _dissipation(body, r, u[:k], u[k:])
+
+    trials = _trials(k + r.size, r.dtype)
+    powers = jax.vmap(power)(trials)
+    if body.resistance is not None:
+        return powers, jnp.zeros(0, r.dtype)
+    first, second = np.triu_indices(TRIALS, 1)
+    halfway = jax.vmap(power)((trials[first] + trials[second]) / 2)
+    return powers, halfway - (powers[first] + powers[second]) / 2
+
+
+def _is_power(powers: Float[Array, " T"], excess: Float[Array, " U"]) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
+    """Whether none of these powers is negative, and whether they are convex, to rounding."""
+    tolerance = rounding(powers.dtype) * jnp.max(jnp.abs(powers), initial=0.0)
+    return jnp.all(powers >= -tolerance), jnp.all(excess <= tolerance)
+
+
 @law.register
 def _(swimmer: AbstractForceBalance, r: Float[Array, " m"]):
-    resists = _drag_power(swimmer, r) > 0
+    pays, convex = _is_power(*_powers(swimmer, r))
+    resists = (_drag_power(swimmer, r) > 0) & pays & convex
     if swimmer.depends_on_pace:
         return one_if(resists)
     wanted, found = _at_two_paces(swimmer, r)
@@ -198,12 +230,28 @@ def _(swimmer: AbstractForceBalance, r: Float[Array, " m"]):
 @check_law.register
 def _(swimmer: AbstractForceBalance, r: Float[Array, " m"]):
     name = type(swimmer).__name__
+    _check_finite(swimmer, r)
     power = _drag_power(swimmer, r)
     if np.isfinite(power) and not power > 0:
         raise ValueError(
             f"{name}: the resistance at r = {r} pushes the body instead of resisting it: force times velocity is"
             f" {float(power):.3g} where it must be positive. Is the sign of the forces the opposite?"
         )
+    powers, excess = _powers(swimmer, r)
+    pays, convex = _is_power(powers, excess)
+    if not pays:
+        raise ValueError(
+            f"{name}: the dissipation at r = {r} is negative, {float(jnp.min(powers)):.3g} for some velocity: forces"
+            " that dissipate take power from the body, and never give it any. Is its sign the opposite? What motors"
+            " spend besides is a cost of strokes, density= of gd.optimal_stroke."
+        )
+    if not convex:
+        raise ValueError(
+            f"{name}: the dissipation at r = {r} is not convex in the velocities (ξ, r'): halfway between two of them"
+            f" it exceeds the mean of both by {float(jnp.max(excess)):.3g}. Then it is least at several velocities, or"
+            " at none: define resistance(r, xi, rdot), the forces themselves, and guess(r, rdot), where to start."
+        )
+    _check_balance(swimmer, r)
     if swimmer.depends_on_pace:
         return
     wanted, found = _at_two_paces(swimmer, r)
@@ -214,6 +262,35 @@ def _(swimmer: AbstractForceBalance, r: Float[Array, " m"]):
             f" twice as fast, {np.asarray(wanted)}, so that the pace matters. Let the class say depends_on_pace = True:"
             " a stroke then lasts the time 1."
         )
+
+
+def _check_finite(body: AbstractForceBalance, r: Float[Array, " m"]) -> None:
+    """Raise ValueError for forces or a power that are no numbers at some velocity."""
+    k = body.group.dim
+    for u in _trials(k + r.size, r.dtype):
+        xi, rdot = u[:k], u[k:]
+        values = {"resistance": _resistance(body, r, xi, rdot)}
+        if body.dissipation is not None:
+            values = {"dissipation": _dissipation(body, r, xi, rdot)} | values
+        for what, value in values.items():
+            if not np.all(np.isfinite(value)):
+                raise ValueError(
+                    f"{type(body).__name__}: the {what} at r = {r} is {np.asarray(value)} for the velocity ξ = {xi} and"
+                    f" the rate r' = {rdot}. If the body cannot have this shape, the stroke must keep away from it;"
+                    " else a root, a logarithm or a quotient in it has no value there, or no slope."
+                )
+
+
+def _check_balance(body: AbstractForceBalance, r: Float[Array, " m"]) -> None:
+    """Raise ValueError if no velocity was found at which finite forces balance."""
+    rdot = trial_velocity(r.size, r.dtype)
+    if np.all(np.isfinite(body.velocity(r, rdot))):
+        return
+    raise ValueError(
+        f"{type(body).__name__}: no velocity was found at which the forces balance, at r = {r} for the rate"
+        f" r' = {rdot}. They must grow with the velocity, and against it. If they do, define guess(r, rdot), a"
+        " velocity near to that; where parts can stick to the ground, held(r, rdot)."
+    )
 
 
 class MeanMetric(AbstractInvariantMetric):
