@@ -10,8 +10,9 @@ import pytest
 from helpers.cases import case
 
 import geodyn as gd
-from geodyn._geometry.geodesics.between import short_path
+from geodyn._geometry.geodesics.between import energy_between, short_path
 from geodyn._geometry.geodesics.geodesic import chord, distance_or_far, squared_distance
+from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
 
 CASES = {name: case(name) for name in ["G01", "G04", "G08", "T01", "T02"]}
@@ -576,6 +577,34 @@ def test_single_precision():
     assert y.dtype == jnp.float32
     np.testing.assert_allclose(gd.log(space, x, y), v, atol=1e-4)
     np.testing.assert_allclose(gd.distance(space, x, y), gd.norm(space, x, v), rtol=1e-4)
+
+
+class Hill(gd.AbstractManifold):
+    """A plane with a steep hill, behind which paths of few nodes are lost."""
+
+    height: float = 1e4
+    dim = 2
+
+    def metric(self, x):
+        return (1 + self.height * jnp.exp(-200 * jnp.sum((x - 0.5) ** 2))) ** 2 * jnp.eye(2)
+
+
+def test_what_is_lost_is_far_and_stands_still():
+    """Whichever numbers change, of the metric too: infinitely far, with zero derivatives."""
+    behind = jnp.array([1.0, 0.52])
+
+    def half_square(height, x):
+        return energy_between(Hill(height), x, behind, Effort(12, far=True))
+
+    at = 1e4, jnp.array([0.0, 0.45])
+    assert jnp.isinf(half_square(*at))
+    for numbers in ((0,), (1,), (0, 1)):
+        value, slopes = jax.value_and_grad(half_square, numbers)(*at)
+        assert jnp.isinf(value)
+        for slope in slopes:
+            np.testing.assert_array_equal(slope, jnp.zeros_like(slope))
+    (second,), _ = jax.jacfwd(jax.grad(half_square, (0, 1)), (0,))(*at)
+    assert second == 0
 
 
 @pytest.mark.long

@@ -200,15 +200,18 @@ def _energy_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Sc
     # it is.
     u = _path(metric, x, y, effort)
     if effort.far:
-        # A path that was not found is NaN. With the straight segment in its place the derivatives are finite.
+        # A path that was not found is NaN. With the straight segment in its place what is put aside below is finite:
+        # else its own derivatives would be NaN.
         found = jnp.all(jnp.isfinite(u))
         u = jnp.where(found, u, y - x)
     energy, begin, end = _ends_of(metric, x, u)
-    if effort.far:
-        energy = jnp.where(found, energy, jnp.inf)
     rate = _rate_of_energy(begin, end, dx, dy)
     _, of_metric = change_of(lambda metric: action(metric, x, _equal(u), u), (metric,), (dmetric,))
-    return energy, rate + of_metric
+    rate = rate + of_metric
+    if effort.far:
+        energy = jnp.where(found, energy, jnp.inf)
+        rate = jnp.where(found, rate, 0)
+    return energy, rate
 
 
 def _rate_of_energy(
