@@ -117,14 +117,18 @@ def _follow(kkt: KKT, here: Point, edges: tuple[float, float], step: float) -> I
     The step h in arclength begins small, is halved where a step fails, and grows again where steps are easy.
     """
     h = step / 8
+    # Ten halvings of the first step bring it to this.
     while h > 1e-4 * step:
         there = advance(kkt, here.z, here.tangent, floating(h))
         cosine = here.tangent @ there.tangent  # of the angle by which the branch turns
         _, weights, _ = kkt.parts(there.z)
         # The weight of the energy is positive up to the largest displacement, where a family ends, and zero there.
+        # A turn by 26° at most, beyond which the point may be one of another branch.
         if not there.converged or cosine < 0.9 or weights[0] <= 0:
             h /= 2
             continue
+        # (dE/dD)⁻² has a simple zero at the largest displacement D: so steep, D is about a millionth below that. From
+        # such a point `farthest` leaves an error of the square of that.
         if _steepness(there) > 1e3:
             yield farthest(kkt, there), "farthest"
             return
@@ -141,6 +145,7 @@ def _follow(kkt: KKT, here: Point, edges: tuple[float, float], step: float) -> I
         if mark == "edge":
             return
         here = there
+        # A step half as long again turns by half as much again, from these 14° by less than the 26° above.
         if there.iterations <= 4 and cosine > 0.97:
             h = min(1.5 * h, step)
     yield here, "lost"

@@ -706,6 +706,7 @@ def _check_embedding(space: Any, x: Float[Array, " n"]) -> None:
     g = space.metric(x)
     scale = jnp.sqrt(jnp.abs(jnp.diag(g)))
     error = float(jnp.max(jnp.abs((J.T @ J - g) / jnp.outer(scale, scale))))
+    # Formulas may lose half of their digits, as where they take the root of a difference; two more are left to them.
     if not error < 100 * float(jnp.finfo(x.dtype).eps) ** 0.5:
         raise ValueError(
             f"embedding does not fit the metric: at x = {x.tolist()} lengths in it have the metric\n{J.T @ J}\nbut the"
@@ -715,7 +716,8 @@ def _check_embedding(space: Any, x: Float[Array, " n"]) -> None:
 
 def _check_distances(space: AbstractManifold, x: Float[Array, " n"]) -> None:
     wanted = "squared_distance does not fit the metric: "
-    # A `Tabulated` space knows its `error`; the second derivatives of its distances have some hundred times that.
+    # The same six digits as of an embedding. A `Tabulated` space knows its `error`; the second derivatives of its
+    # distances have some hundred times that, and ten times as much is let pass.
     enough = max(100 * float(jnp.finfo(x.dtype).eps) ** 0.5, 1000 * getattr(space, "error", 0.0))
     scale = jnp.sqrt(jnp.diag(space.metric(x)))
 

@@ -311,6 +311,8 @@ def _stationary(
     values = jnp.linalg.eigvalsh((inverses + jnp.swapaxes(inverses, 1, 2)) / 2)
     # The size of the smallest eigenvalue of the last pivot, relative to that of the first pivot.
     last_to_first = jnp.max(jnp.abs(values[0])) / jnp.max(jnp.abs(values[-1]))
+    # At this distance from conjugate ends rounding leaves an error of eps over it, so that eps**0.6 is the worst that
+    # is let pass: nine digits in double precision, four in single. (Measured for an oscillator: 3e-10 at 1e-6.)
     conjugate = last_to_first < jnp.finfo(z.dtype).eps ** 0.4
     found = ~conjugate & jnp.all(jnp.isfinite(z))
     z = nan_unless(found, z, (lagrangian, start, flat[-1], t0, t1))

@@ -193,6 +193,7 @@ def _gap(space: AbstractConstantCurvature, first: Float[Array, "A n"], second: F
     lowest = _pick(found.lowest[None], X)[0]
     height = found.sign * (normal @ lowest) / length
     arc = {1: jnp.arcsin, 0: lambda h: h, -1: jnp.arcsinh}[curvature]
+    # Hulls that no plane separates overlap: a negative number, the same in all units, which has no slope to follow.
     return jnp.where(is_none, -1, 2 * arc(height))
 
 
