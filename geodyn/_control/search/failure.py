@@ -184,7 +184,7 @@ def _sticking(optimum: OptimalStroke) -> str:
     def sticks_at(t: Scalar) -> Bool[Array, ""]:
         return sticks(*shape_and_rate(optimum.stroke, t))[0]
 
-    if not jnp.any(jax.vmap(sticks_at)(np.linspace(0.0, 1.0, 257))):
+    if not jnp.any(jax.vmap(sticks_at)(jnp.linspace(0.0, 1.0, 257))):
         return ""
     return (
         "; parts of the body stick to the ground along it, where the power has a kink: search with a law by which they"
