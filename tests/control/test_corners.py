@@ -195,6 +195,23 @@ def test_best_strokes_on_dry_ground():
 
 
 @pytest.mark.long
+def test_the_best_work_on_dry_ground_follows_the_friction():
+    """Its derivative, by the implicit-function theorem, against a difference."""
+    near = crawl(1e-3, crawl(4e-3, TRIANGLE).stroke).stroke
+
+    @jax.jit
+    @jax.value_and_grad
+    def work(across):
+        body = gd.swimmers.DryLinks(THREE, jnp.stack([jnp.ones(()), across]), creep=1e-3)
+        best = gd.optimal_stroke(body, near, displacement=DRY_WAY, method=EVENLY, density=squared_power)
+        return jnp.sqrt(best.cost)
+
+    slope = work(2.0)[1]
+    change = (work(2.001)[0] - work(1.999)[0]) / 0.002
+    np.testing.assert_allclose(slope, change, rtol=1e-5)
+
+
+@pytest.mark.long
 def test_few_steps_do_not_pass_for_a_best_stroke():
     """From a triangle far away the search ends at one whose power jumps between the nodes of the quadrature."""
     guess = gd.strokes.PolygonStroke(np.random.default_rng(0).uniform(-1.2, 1.2, size=(3, 2)))

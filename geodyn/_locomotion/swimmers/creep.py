@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine.jit import jit
-from geodyn._engine.numerics.roots import root
+from geodyn._engine.numerics.roots import root, without_derivatives
 from geodyn._foundations.typing import Array, Bool, Float, Int, Number, Scalar
 
 CREEP = 0.6
@@ -59,7 +59,9 @@ def creeping_guess(
     body: Any, r: Float[Array, " m"], rdot: Float[Array, " m"], start: Array, least: Scalar
 ) -> Float[Array, "3"]:
     """The velocity at which the forces `body.creeping_forces(velocities, creep)` balance for the creep `least`, found
-    by way of larger ones from one that is nearly right for the creep 1."""
+    by way of larger ones from one that is nearly right for the creep 1; without derivatives."""
+    # JAX cannot transpose a loop whose length depends on numbers.
+    body, r, rdot, start, least = without_derivatives((body, r, rdot, start, least))
     zero = jnp.zeros_like(start)
     stages = jnp.ceil(jnp.log(least) / np.log(STAGE))
 
