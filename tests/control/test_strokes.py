@@ -628,3 +628,22 @@ def test_the_best_stroke_of_eleven_shapes():
     farther = gd.optimal_stroke(body, best.stroke, displacement=0.0303, method=method)
     slope = (farther.cost - best.cost) / 0.0003
     np.testing.assert_allclose(slope, (best.multiplier + farther.multiplier) / 2, rtol=1e-3)
+
+
+class Idle(gd.AbstractSwimmer):
+    """Moves along a line by the area that its shape sweeps; its shapes are a flat plane."""
+
+    group: gd.groups.Translation = gd.groups.Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        area = (r[1] * rdot[0] - r[0] * rdot[1]) / 2
+        return jnp.sum(rdot**2) + (xi[0] + area) ** 2
+
+
+def test_the_straight_way_that_leads_where_it_shall():
+    """It asks for no force, so that there is no gradient to which what is left of it could be compared."""
+    ends = [0.0, 1.0], [1.0, 0.0]
+    straight = optimal_stroke(Idle(), displacement=-0.5, ends=ends, method=Direct(harmonics=3, steps=12))
+    np.testing.assert_allclose(straight.cost, 2.0, rtol=1e-13)
+    np.testing.assert_allclose(straight.charge, 0.0, atol=1e-12)
+    assert straight.kkt_residual < 1e-10

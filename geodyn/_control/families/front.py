@@ -14,13 +14,14 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from geodyn._control.methods.method import Direct
-from geodyn._control.problem.problem import Pace, StrokeProblem, clock_of, outcome, without_derivatives
+from geodyn._control.problem.problem import Pace, StrokeProblem, clock_of, outcome
 from geodyn._control.problem.variation import second_variation
 from geodyn._control.search.failure import reaches
 from geodyn._control.search.guess import unknowns
 from geodyn._control.search.implicit import kkt_solution
 from geodyn._control.search.starts import COARSE, centre_and_size, random_stroke
 from geodyn._engine.jit import jit
+from geodyn._engine.numerics.roots import without_derivatives
 from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Float, Int, PyTree, Scalar
 from geodyn._locomotion.motion.costs import Costly

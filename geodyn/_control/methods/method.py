@@ -5,7 +5,7 @@ from abc import abstractmethod
 import equinox as eqx
 import jax.numpy as jnp
 
-from geodyn._control.problem.minimise import Minimum, Progress, minimise
+from geodyn._control.problem.minimise import Minimum, Progress, minimise, size_of_gradient
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._control.problem.variation import variations
 from geodyn._engine.jit import for_one_run
@@ -86,7 +86,7 @@ def stationary(
     Hessian and Jacobian there; for problems without bounds."""
     values, jacobian, hessian = variations(problem, x, jnp.append(1.0, -y))
     df, dc = jacobian[0], jacobian[1:]
-    residual = jnp.max(jnp.abs(df - y @ dc)) / jnp.max(jnp.abs(df))
+    residual = jnp.max(jnp.abs(df - y @ dc)) / size_of_gradient(values[0], df, hessian)
     residual = jnp.maximum(residual, jnp.max(jnp.abs(values[1:])))
     none, zero = jnp.zeros(0, y.dtype), jnp.zeros((), y.dtype)
     result = jnp.where(jnp.isfinite(residual), result, RESULTS.cost_not_finite)

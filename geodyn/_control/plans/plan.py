@@ -13,13 +13,14 @@ from geodyn._control.plans.asked import Asked, asked_for
 from geodyn._control.plans.chain import check_routes, first_strokes
 from geodyn._control.problem.minimise import Minimum, Progress
 from geodyn._control.problem.optimum import Evidence, read_optimum, when_asked_for, write_optimum
-from geodyn._control.problem.problem import Between, StrokeProblem, outcome, without_derivatives, wong_residual
+from geodyn._control.problem.problem import Between, StrokeProblem, outcome, wong_residual
 from geodyn._control.problem.variation import second_variation
 from geodyn._control.search.checks import check_smooth, known, told_by
 from geodyn._control.search.failure import StrokeError
 from geodyn._control.search.implicit import solve_implicitly
 from geodyn._engine.jit import jit, static_count, traced_numbers
 from geodyn._engine.numerics.failure import nan_unless, no_derivative_where
+from geodyn._engine.numerics.roots import without_derivatives
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, Bool, Count, File, Float, Index, Int, Numbers, PyTree, Scalar, Vector

@@ -35,9 +35,9 @@ class Minimum(AbstractOutcome):
 
     `x` is the point; `multipliers` y[p] of c, `bound_multipliers` z[q] of h with `slacks` s[q]; `barrier` is μ, and
     `reach` the length of the last step. `kkt_residual` is the largest of: the gradient of the Lagrangian relative to
-    that of f, |c|, the violation of h, and s z. After convergence only its part along flat directions may exceed the
-    tolerance, up to √eps. `hessian` is that of the Lagrangian, with large entries for active bounds, and `jacobian` is
-    c', both at the point where the search ended.
+    that of f (`size_of_gradient`), |c|, the violation of h, and s z. After convergence only its part along flat
+    directions may exceed the tolerance, up to √eps. `hessian` is that of the Lagrangian, with large entries for active
+    bounds, and `jacobian` is c', both at the point where the search ended.
     """
 
     x: PyTree
@@ -55,6 +55,13 @@ class Minimum(AbstractOutcome):
 
 def _largest(v: Array) -> Scalar:
     return jnp.max(jnp.abs(v), initial=0.0)
+
+
+def size_of_gradient(f: Scalar, df: Float[Array, " n"], hessian: Float[Array, "n n"]) -> Scalar:
+    """What the gradient of the Lagrangian is compared with: the largest component of that of f. Where f is stationary
+    by itself, so that this is rounding, it is a thousandth of the slope over which f would change by itself."""
+    bends = _largest(jnp.diagonal(hessian))
+    return jnp.maximum(_largest(df), 1e-3 * jnp.sqrt(jnp.abs(f) * bends))
 
 
 def _sum_of_sizes(v: Array) -> Scalar:
@@ -263,8 +270,9 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     # A quadrature may break a symmetry by its error: no step removes the small gradient along such a flat direction.
     gap = df - y @ dc - z @ dh
     broken = directions.along_flat(gap)
-    broken = jnp.where(_largest(broken) < jnp.sqrt(eps) * _largest(df), broken, 0.0)
-    feasible = jnp.maximum(_largest(gap - broken) / _largest(df), _largest(jnp.concatenate([c, h - s])))
+    size = size_of_gradient(values[0], df, hessian)
+    broken = jnp.where(_largest(broken) < jnp.sqrt(eps) * size, broken, 0.0)
+    feasible = jnp.maximum(_largest(gap - broken) / size, _largest(jnp.concatenate([c, h - s])))
     residual = jnp.maximum(feasible, _largest(s * z))
     barrier = _lowered_barrier(state.barrier, feasible, s * z, tolerance)
 
@@ -316,7 +324,7 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     there = (move(a, bend), y_new, z + _to_boundary(z, dz) * dz, slide(a, bend))
     x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == RESULTS.too_many_iterations, new, old), here, there)
     curved = hessian + dh.T @ (jnp.minimum(z / s, STIFFEST)[:, None] * dh)
-    residual = jnp.maximum(residual, _largest(broken) / _largest(df))
+    residual = jnp.maximum(residual, _largest(broken) / size)
     return Minimum(
         x=unravel(x),
         multipliers=y,

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -15,6 +15,7 @@ from geodyn._control.problem.wong import wong_forces
 from geodyn._engine.jit import as_pytree, for_one_run
 from geodyn._engine.native import native_rows
 from geodyn._engine.numerics.linalg import solve
+from geodyn._engine.numerics.roots import without_derivatives
 from geodyn._foundations.typing import Array, Bool, Float, PyTree, Scalar
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, reduction
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance, metric_of, velocity_and_power
@@ -352,15 +353,6 @@ class Pace(eqx.Module):
         squares = jax.vmap(lambda t: rate_at(t) ** 2)(gauss_times(32))
         mean_square = jnp.sum(jnp.mean(squares, axis=0))
         return self.weight * rate_at(t) / mean_square
-
-
-def without_derivatives(tree: PyTree) -> Any:
-    """The tree with stopped gradients: the evidence for a stroke is not differentiable."""
-
-    def stop(x: Any) -> Any:
-        return jax.lax.stop_gradient(x) if eqx.is_inexact_array(x) else x
-
-    return jax.tree.map(stop, tree)
 
 
 @for_one_run

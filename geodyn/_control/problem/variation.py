@@ -20,9 +20,10 @@ from jax.flatten_util import ravel_pytree
 
 from geodyn._control.problem.minimise import null_space
 from geodyn._control.problem.pointwise import jet
-from geodyn._control.problem.problem import StrokeProblem, means_of_pieces, power_mean, without_derivatives
+from geodyn._control.problem.problem import StrokeProblem, means_of_pieces, power_mean
 from geodyn._engine.jit import for_one_run
 from geodyn._engine.native import native_rows
+from geodyn._engine.numerics.roots import without_derivatives
 from geodyn._foundations.typing import Array, Float, Int, PyTree, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.connection import reduction

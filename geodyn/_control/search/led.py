@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._control.methods.descent import Descent
-from geodyn._control.problem.problem import StrokeProblem, without_derivatives
+from geodyn._control.problem.problem import StrokeProblem
 from geodyn._control.search.guess import locked_factor, unknowns
 from geodyn._engine.jit import for_few_runs
+from geodyn._engine.numerics.roots import without_derivatives
 from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._locomotion.connections.connection import curvature, reduction
 from geodyn._locomotion.connections.force_balance import metric_of

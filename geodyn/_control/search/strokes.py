@@ -15,7 +15,6 @@ from geodyn._control.problem.problem import (
     clock_of,
     outcome,
     springs_of,
-    without_derivatives,
     wong_residual,
 )
 from geodyn._control.search.checks import (
@@ -43,6 +42,7 @@ from geodyn._control.search.implicit import solve_implicitly
 from geodyn._control.search.led import LED_MISS, STARTS, led_stroke
 from geodyn._engine.jit import jit, traced_numbers
 from geodyn._engine.numerics.failure import nan_unless, no_derivative_where
+from geodyn._engine.numerics.roots import without_derivatives
 from geodyn._foundations.checks import a_number
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
