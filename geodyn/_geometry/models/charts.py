@@ -20,13 +20,14 @@ import jax.numpy as jnp
 from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.manifold.manifold import ANYWHERE, Domain, safe_sqrt
 
-# Below this haversine distances and their derivatives are power series of this many terms.
+# Below this haversine, distances and their derivatives are computed from power series,
 SHORT = 0.04
+# of this many terms.
 ARC_TERMS = 14
 # So many terms of the series of cos w and sin w / w are exact to rounding for w < 1.
 TAYLOR_TERMS = 10
-# Of so many rounding errors from the boundary of a ball on a point has a digit left: in its distance from the centre a
-# rounding error is then at most 1/16.
+# A point y of a ball for which 1 − |y|² is less than this number times the machine epsilon has no digit left. At this
+# depth a rounding error of |y| changes the hyperbolic distance from the centre by at most 1/16.
 FEWEST_ROUNDINGS = 8
 
 
@@ -36,11 +37,12 @@ def _analytic(
     """A function of w = √square that is analytic in `square`: below 1 its Taylor series, so that every derivative
     exists, and above 1 the closed form in w."""
     near = square < 1.0
-    low = jnp.where(near, square, 0.0)
+    small_square = jnp.where(near, square, 0.0)
+    # Horner's scheme.
     series = 0.0
     for coefficient in reversed(coefficients):
-        series = series * low + coefficient
-    # The square root of 0 has no derivative, even where it is not selected.
+        series = series * small_square + coefficient
+    # The square root of 0 has no derivative, and would make NaN of that of `where` although it is not selected.
     w = jnp.sqrt(jnp.where(near, 1.0, square))
     return jnp.where(near, series, closed(w))
 
@@ -70,20 +72,22 @@ def arcs(curvature: int, order: int, hav: Scalar, complement: Scalar) -> list[Sc
     accurate where it is small, near antipodal points. At these the derivatives are infinite, and are given as 0.
 
     They satisfy z(1 − κz) f⁽ᵏ⁺²⁾ + (k + ½)(1 − 2κz) f⁽ᵏ⁺¹⁾ − κk² f⁽ᵏ⁾ = ½ for k = 0, and 0 for k > 0. Near z = 0, where
-    this would cancel, they are power series (½ Σ κⁿ⁻¹ (4z)ⁿ/(n² (2n over n)), Gradshteyn & Ryzhik 1.645)."""
+    this would cancel, they are power series (½ Σ κⁿ⁻¹ (4z)ⁿ/(n² (2n choose n)), Gradshteyn & Ryzhik 1.645)."""
     near = hav < SHORT
-    # The closed forms are evaluated elsewhere where they are not taken, so that nothing is divided by 0.
+    # Where the closed forms are not selected they are evaluated at another z, so that nothing is divided by 0.
     z = jnp.where(near, SHORT, hav)
     if curvature > 0:
         antipodal = complement <= 0
         c = jnp.where(antipodal | near, 1 - SHORT, complement)
         value, *derivatives = _closed_arcs(curvature, order, z, c)
-        far = [jnp.where(antipodal, (jnp.pi / 2) ** 2, value)]
+        # A quarter of the square of the distance π.
+        value_at_antipodes = (jnp.pi / 2) ** 2
+        far = [jnp.where(antipodal, value_at_antipodes, value)]
         far += [jnp.where(antipodal, 0.0, derivative) for derivative in derivatives]
     else:
         far = _closed_arcs(curvature, order, z, 1 - curvature * z)
-    low = jnp.where(near, hav, 0.0)
-    return [jnp.where(near, _arc_series(curvature, k, low), closed) for k, closed in enumerate(far)]
+    small_hav = jnp.where(near, hav, 0.0)
+    return [jnp.where(near, _arc_series(curvature, k, small_hav), closed) for k, closed in enumerate(far)]
 
 
 def _closed_arcs(curvature: int, order: int, z: Scalar, c: Scalar) -> list[Scalar]:
@@ -93,9 +97,14 @@ def _closed_arcs(curvature: int, order: int, z: Scalar, c: Scalar) -> list[Scala
     arc = jnp.arctan2(root, root_of_c) if curvature > 0 else jnp.arcsinh(root)
     values = [arc**2, arc / (root * root_of_c)]
     for k in range(order - 1):
-        source = curvature * k**2 * values[k] if k else 0.5
-        slope = (k + 0.5) * (c - curvature * z)
-        values.append((source - slope * values[k + 1]) / z / c)
+        if k == 0:
+            right_side = 0.5
+        else:
+            right_side = curvature * k**2 * values[k]
+        # 1 − 2κz = c − κz.
+        coefficient = (k + 0.5) * (c - curvature * z)
+        values.append((right_side - coefficient * values[k + 1]) / z / c)
+    # For order 0, f′ is one too many.
     return values[: order + 1]
 
 
@@ -105,7 +114,9 @@ def _arc_series(curvature: int, k: int, z: Scalar) -> Scalar:
     lowest = max(k, 1)
     for n in reversed(range(lowest, k + ARC_TERMS)):
         coefficient = 0.5 * curvature ** (n - 1) * 4**n / (n**2 * math.comb(2 * n, n))
-        series = series * z + coefficient * math.perm(n, k)
+        # The k-th derivative of zⁿ is n (n − 1) … (n − k + 1) zⁿ⁻ᵏ.
+        factor = math.perm(n, k)
+        series = series * z + coefficient * factor
     # The series of f itself begins with z, that of a derivative with a constant.
     return series if k else series * z
 
@@ -117,7 +128,8 @@ def _(
     hav, complement = primals
     dhav, dcomplement = tangents
     *values, highest = arcs(curvature, order + 1, hav, complement)
-    # On the sphere the two tangents are opposite: this is dhav, by the more accurate one of the two.
+    # On the sphere dcomplement = −dhav, so that this is dhav again, from whichever of the two is accurate: near antipodal
+    # points hav is 1 and that is the complement.
     change = complement * dhav - hav * dcomplement if curvature > 0 else dhav
     derivatives = [*values[1:], highest]
     return values, [derivative * change for derivative in derivatives]
@@ -134,6 +146,7 @@ def squared_arc(curvature: int, hav: Scalar, complement: Scalar) -> Scalar:
 def direction(angles: Float[Array, " m"]) -> Float[Array, " m+1"]:
     """Unit vector of spherical angles (b, …, g): (sin b cos g, sin b sin g, cos b) for two, (cos g, sin g) for one."""
     unit = jnp.stack([jnp.cos(angles[-1]), jnp.sin(angles[-1])])
+    # All other angles, from the last but one to the first: each adds a dimension.
     for angle in angles[-2::-1]:
         unit = jnp.append(jnp.sin(angle) * unit, jnp.cos(angle))
     return unit
@@ -234,23 +247,30 @@ class Polar(AbstractChart):
 
     def coordinates(self, X: Float[Array, " D"]) -> Float[Array, " n"]:
         angles, length = spherical(X if self.curvature == 0 else X[:-1])
-        return self._join(angles, length, X[-1])
+        return self._at(angles, length, X[-1])
 
-    def _join(self, angles: list[Scalar], length: Scalar, w: Scalar) -> Float[Array, " n"]:
-        """Coordinates of the point with X' = length · direction(angles) and the last component w."""
-        radius = {1: lambda: jnp.arctan2(length, w), 0: lambda: length, -1: lambda: jnp.arcsinh(length)}
-        return jnp.stack([radius[self.curvature](), *angles])
+    def _at(self, angles: list[Scalar], length: Scalar, w: Scalar) -> Float[Array, " n"]:
+        """Coordinates of the point with X' = length · direction(angles) and the last component w, which only the sphere
+        needs."""
+        if self.curvature > 0:
+            radius = jnp.arctan2(length, w)
+        elif self.curvature < 0:
+            radius = jnp.arcsinh(length)
+        else:
+            radius = length
+        return jnp.stack([radius, *angles])
 
     def havs(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
-        # The haversine of the angle between the directions of x and y, and 1 − hav: the last of their angles gives it
-        # on a circle, and each angle before it on the sphere of one dimension more.
+        # First the haversine of the angle between the directions of x and y, and 1 − hav. On a circle the last angle
+        # alone gives it; each angle before it, up to the second coordinate, adds a dimension by the law of cosines,
+        # hav c = hav(a − b) + sin a sin b hav γ.
         hav = jnp.sin((x[-1] - y[-1]) / 2) ** 2
         complement = jnp.cos((x[-1] - y[-1]) / 2) ** 2
         for a, b in zip(x[-2:0:-1], y[-2:0:-1]):
             sines = jnp.sin(a) * jnp.sin(b)
             hav = jnp.sin((a - b) / 2) ** 2 + sines * hav
             complement = jnp.cos((a + b) / 2) ** 2 + sines * complement
-        # The distance from the origin enters by the same law of cosines.
+        # The distance from the origin enters by the same law, in the geometry of this curvature.
         sines = self._sine(x[0]) * self._sine(y[0])
         hav = self._sine((x[0] - y[0]) / 2) ** 2 + sines * hav
         complement = self._cosine((x[0] + y[0]) / 2) ** 2 + sines * complement
@@ -259,6 +279,7 @@ class Polar(AbstractChart):
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         radius = x[0]
         radial = v[0]
+        # In two steps, so that the pair has a type.
         direction_and_rate: tuple[Array, Array] = jax.jvp(direction, (x[1:],), (v[1:],))
         unit, turning = direction_and_rate
         sine_here = self._sine(radius)
@@ -271,30 +292,32 @@ class Polar(AbstractChart):
         # The end is X' = along · unit + ratio · across, w.
         along = sine_here * cosine_there + cosine_here * ratio * radial
         if self.curvature < 0:
-            # The two terms cancel where v points inwards: over long ways, with ω² = square, take the sum of small terms
-            # sinh(radius − ω) + cosh(radius) ratio (ω + radial).
+            # The two terms cancel where v points inwards. For lengths ω > 1, with ω² = square, their sum is computed as
+            # sinh(radius − ω) + cosh(radius) ratio (ω + radial), in which no large terms cancel.
             far = square > 1
             omega = jnp.sqrt(jnp.where(far, square, 1.0))
+            # ω + radial = across²/(ω − radial), which does not cancel where radial < 0.
             outward = jnp.where(radial > 0, omega + radial, across @ across / (omega + jnp.abs(radial)))
-            along = jnp.where(far, jnp.sinh(radius - omega) + cosine_here * ratio * outward, along)
+            along_when_far = jnp.sinh(radius - omega) + cosine_here * ratio * outward
+            along = jnp.where(far, along_when_far, along)
         w = cosine_here * cosine_there - self.curvature * sine_here * ratio * radial
         angles, length = spherical(along * unit + ratio * across)
-        return self._join(angles, length, w)
+        return self._at(angles, length, w)
 
 
 def stereographic_havs(x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
     """The haversine of the distance of two points in stereographic coordinates, and 1 − hav."""
-    x2 = x @ x
-    y2 = y @ y
-    product = (1 + x2) * (1 + y2)
+    x_square = x @ x
+    y_square = y @ y
+    product = (1 + x_square) * (1 + y_square)
     hav = jnp.sum((x - y) ** 2) / product
-    # 1 − hav = | |y| x + y/|y| |²/product, free of cancellation, with the larger of the two as y.
+    # Where 1 − hav would cancel, it is | |y| x + y/|y| |²/product, with the larger of the two as y, which is not 0 there.
     far = hav > 0.5
-    small = jnp.where(x2 < y2, x, y)
-    large = jnp.where(x2 < y2, y, x)
-    size = jnp.sqrt(jnp.where(far, large @ large, 1.0))
-    complement_far = jnp.sum((size * small + large / size) ** 2) / product
-    return hav, jnp.where(far, complement_far, 1 - hav)
+    smaller = jnp.where(x_square < y_square, x, y)
+    larger = jnp.where(x_square < y_square, y, x)
+    length = jnp.sqrt(jnp.where(far, larger @ larger, 1.0))
+    complement_when_far = jnp.sum((length * smaller + larger / length) ** 2) / product
+    return hav, jnp.where(far, complement_when_far, 1 - hav)
 
 
 class Stereographic(AbstractChart):
@@ -342,17 +365,24 @@ class Ball(AbstractChart):
         return hav, 1 - hav
 
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Möbius addition of x and tanh(|v|/2) v/|v| (Ungar 2001), in terms that do not cancel near the boundary."""
+        """Möbius addition of x and u = tanh(ω) v/|v|, with ω half the length of v (Ungar 2001).
+
+        In the usual form its denominator is 1 + 2 x·u + |x|² |u|² = (1 − |x|²)(1 − |u|²) + |x + u|², and its numerator
+        (1 + 2 x·u + |u|²) x + (1 − |x|²) u = |x + u|² x + (1 − |x|²)(x + u). The right sides are computed: their terms
+        do not cancel near the boundary.
+        """
         depth = 1 - x @ x
-        # The square of half the length of v.
+        # ω².
         square = v @ v / depth**2
         cosh = cosine(-1, square)
-        s = x + sine_ratio(-1, square) / (cosh * depth) * v
-        below = depth / cosh**2 + s @ s
+        u = sine_ratio(-1, square) / (cosh * depth) * v
+        s = x + u
+        # 1 − |u|² = 1/cosh² ω.
+        denominator = depth / cosh**2 + s @ s
         # 1 − |y|² of the end y. Where y is rounded to the boundary or to the last numbers before it, it is no point.
-        left = depth / (cosh**2 * below)
-        known = left > FEWEST_ROUNDINGS * jnp.finfo(x.dtype).eps
-        end = (s @ s * x + depth * s) / below
+        depth_of_end = depth / (cosh**2 * denominator)
+        known = depth_of_end > FEWEST_ROUNDINGS * jnp.finfo(x.dtype).eps
+        end = (s @ s * x + depth * s) / denominator
         return end * jnp.where(known, 1, jnp.nan).astype(x.dtype)
 
 
@@ -374,9 +404,10 @@ class AbstractHalfSpace(AbstractChart):
     def coordinates(self, X: Float[Array, " D"]) -> Float[Array, " n"]:
         sides = X[:-2]
         # 1/z = w − X'_z. High up these cancel, but (w − X'_z)(w + X'_z) = 1 + |sides|².
-        up = X[-2] > 0
-        total = jnp.where(up, X[-1] + X[-2], 1.0)
-        height = 1 / jnp.where(up, (1 + sides @ sides) / total, X[-1] - X[-2])
+        high = X[-2] > 0
+        sum_when_high = jnp.where(high, X[-1] + X[-2], 1.0)
+        inverse_height = jnp.where(high, (1 + sides @ sides) / sum_when_high, X[-1] - X[-2])
+        height = 1 / inverse_height
         return jnp.append(sides * height, height)
 
     def havs(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
@@ -384,17 +415,21 @@ class AbstractHalfSpace(AbstractChart):
         return hav, 1 - hav
 
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
-        unit = v / x[-1]
-        square = unit @ unit
+        # The components e of v in the orthonormal frame z ∂/∂x at x.
+        e = v / x[-1]
+        square = e @ e
         ratio = sine_ratio(-1, square)
-        # The height is divided by cosh ω − ratio unit_z, with ω² = square. The two terms cancel where v points up: over
-        # long ways take the sum of small terms exp(−ω) + ratio (ω − unit_z).
-        sides = unit[:-1] @ unit[:-1]
+        # The height is divided by cosh ω − ratio e_z, with ω² = square. The two terms cancel where v points up: for
+        # lengths ω > 1 the divisor is computed as exp(−ω) + ratio (ω − e_z), in which no large terms cancel.
+        sides_square = e[:-1] @ e[:-1]
         far = square > 1
         omega = jnp.sqrt(jnp.where(far, square, 1.0))
-        down = jnp.where(unit[-1] < 0, omega - unit[-1], sides / (omega + jnp.abs(unit[-1])))
-        shrink = jnp.where(far, jnp.exp(-omega) + ratio * down, cosine(-1, square) - ratio * unit[-1])
-        return jnp.append(x[:-1] + ratio * v[:-1] / shrink, x[-1] / shrink)
+        # ω − e_z = |sides|²/(ω + e_z), which does not cancel where e_z > 0.
+        downward = jnp.where(e[-1] < 0, omega - e[-1], sides_square / (omega + jnp.abs(e[-1])))
+        divisor_when_far = jnp.exp(-omega) + ratio * downward
+        divisor_when_near = cosine(-1, square) - ratio * e[-1]
+        divisor = jnp.where(far, divisor_when_far, divisor_when_near)
+        return jnp.append(x[:-1] + ratio * v[:-1] / divisor, x[-1] / divisor)
 
 
 class HalfSpace(AbstractHalfSpace):

@@ -1,4 +1,5 @@
-"""Charts of the geometries that are groups, which their own translations carry along with a body."""
+"""Charts of the geometries Nil, Sol and SL2, each of which is a group: translations of the group carry them along with
+a body."""
 
 import abc
 
@@ -12,8 +13,8 @@ from geodyn._geometry.models.atlas import AbstractAtlas, Sizes
 class AbstractMovingFrame(AbstractAtlas):
     """The chart of a space that is a group, carried along with a body by translations of the group. If the mean of the
     points is far from the identity, the chart moves so that the mean becomes the identity. The frame is the element of
-    the group that leads from the chart back to that of the start; a switch is the mean, less the identity, so that
-    zeros are none.
+    the group that leads from the chart back to that of the start. A switch is the mean less the identity, so that
+    zeros mean that the chart stays.
 
     Translations are affine functions of the coordinates. So in exact arithmetic a step of any Runge–Kutta method is the
     same in all of these charts.
@@ -21,7 +22,7 @@ class AbstractMovingFrame(AbstractAtlas):
 
     @abc.abstractmethod
     def identity(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
-        """The point of the identity, in the precision of x."""
+        """The coordinates of the identity, in the precision of x."""
 
     @abc.abstractmethod
     def product(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -33,11 +34,11 @@ class AbstractMovingFrame(AbstractAtlas):
 
     @abc.abstractmethod
     def is_far(self, x: Float[Array, " n"]) -> Bool[Array, ""]:
-        """Whether a point is far from the identity."""
+        """Whether a point is so far from the identity that the chart should move."""
 
     @abc.abstractmethod
     def nearby(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
-        """An element near the identity, with which charts are compared."""
+        """An element near the identity: the chart that it leads to is compared with this one, in `another`."""
 
     def sizes(self, dim: int) -> Sizes:
         return Sizes(per_point=0, per_body=dim)
@@ -50,23 +51,25 @@ class AbstractMovingFrame(AbstractAtlas):
         return self.nearby(x) - self.identity(x)
 
     def switched(self, switch: Float[Array, " s"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
-        back = self.inverse(self.identity(x) + switch)
-        moved = jax.vmap(lambda x: self.product(back, x))(x)
+        to_identity = self.inverse(self.identity(x) + switch)
+        moved = jax.vmap(lambda point: self.product(to_identity, point))(x)
         return jnp.where(jnp.any(switch != 0), moved, x)
 
     def start_frame(self, x: Float[Array, "N n"]) -> Float[Array, " f"]:
         return self.identity(x)
 
     def moved_frame(self, frame: Float[Array, " f"], switch: Float[Array, " s"]) -> Float[Array, " f"]:
-        moved = self.product(frame, self.identity(frame[None]) + switch)
+        # The mean, as the chart before the switch has it, becomes the identity of the next.
+        mean = self.identity(frame[None]) + switch
+        moved = self.product(frame, mean)
         return jnp.where(jnp.any(switch != 0), moved, frame)
 
     def from_frame(self, frame: Float[Array, " f"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
-        return jax.vmap(lambda x: self.product(frame, x))(x)
+        return jax.vmap(lambda point: self.product(frame, point))(x)
 
 
 class AbstractMovingOrigin(AbstractMovingFrame):
-    """Such a chart in which the coordinates of the identity are zeros."""
+    """A moving chart of a three-dimensional group, in which the coordinates of the identity are zeros."""
 
     def identity(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
         return jnp.zeros(3, x.dtype)
@@ -82,6 +85,7 @@ class MovingNil(AbstractMovingOrigin):
     """(a, b, c)(x, y, z) = (a + x, b + y, c + z + (a y − b x)/2)."""
 
     def product(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
+        # Of the triangle that (a, b) and (x, y) span in the plane.
         area = (by[0] * x[1] - by[1] * x[0]) / 2
         zero = jnp.zeros_like(area)
         return by + x + jnp.stack([zero, zero, area])
@@ -94,17 +98,17 @@ class MovingSol(AbstractMovingOrigin):
     """(a, b, c)(x, y, z) = (a + e⁻ᶜ x, b + eᶜ y, c + z)."""
 
     def product(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
-        stretched = jnp.exp(by[2])
-        return by + jnp.stack([x[0] / stretched, x[1] * stretched, x[2]])
+        stretch = jnp.exp(by[2])
+        return by + jnp.stack([x[0] / stretch, x[1] * stretch, x[2]])
 
     def inverse(self, of: Float[Array, " n"]) -> Float[Array, " n"]:
-        stretched = jnp.exp(of[2])
-        return -jnp.stack([of[0] * stretched, of[1] / stretched, of[2]])
+        stretch = jnp.exp(of[2])
+        return -jnp.stack([of[0] * stretch, of[1] / stretch, of[2]])
 
 
 class MovingSL2(AbstractMovingFrame):
-    """(a, b, c)(x, y, z) = (a + b x, b y, c + z): the isometries of the half plane that are affine, and those along the
-    lines over its points."""
+    """(a, b, c)(x, y, z) = (a + b x, b y, c + z): the affine isometries of the half plane (x, y), y > 0, and the shifts
+    along the fibres over its points."""
 
     def identity(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
         return jnp.asarray([0.0, 1.0, 0.0], x.dtype)
@@ -116,8 +120,9 @@ class MovingSL2(AbstractMovingFrame):
         return jnp.stack([-of[0] / of[1], 1 / of[1], -of[2]])
 
     def is_far(self, x: Float[Array, " n"]) -> Bool[Array, ""]:
-        along = jnp.abs(x[0]) > x[1]
-        return along | (x[1] > 2) | (x[1] < 0.5) | (jnp.abs(x[2]) > 1)
+        # The metric of the half plane measures lengths in heights y above its boundary.
+        aside = jnp.abs(x[0]) > x[1]
+        return aside | (x[1] > 2) | (x[1] < 0.5) | (jnp.abs(x[2]) > 1)
 
     def nearby(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
         return jnp.asarray([0.4, 1.5, 0.2], x.dtype)

@@ -14,8 +14,9 @@ from geodyn._geometry.models.charts import (
     stereographic_havs,
 )
 
-# How far apart the centres of the two charts are, and the largest |x|² from them after a step.
+# The distance of the centres of the two charts in their common coordinate space.
 APART = 8.0
+# The largest square of the distance from the centre of its chart that a point has after a step. On the equator it is 1.
 LARGEST = 1.25
 
 
@@ -36,7 +37,8 @@ class StereographicPair(AbstractChart, AbstractPatches):
 
     def _centre(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
         """The centre of the second chart."""
-        return jnp.where(jnp.arange(x.shape[0]) == 0, APART, 0.0).astype(x.dtype)
+        is_first = jnp.arange(x.shape[0]) == 0
+        return jnp.where(is_first, APART, 0.0).astype(x.dtype)
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         local, _ = self._local(x)
@@ -53,35 +55,43 @@ class StereographicPair(AbstractChart, AbstractPatches):
         return local + jnp.where(first, 0, self._centre(local))
 
     def havs(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
-        x, sign = self._local(x)
-        y, other = self._local(y)
-        # In the other chart y is y/|y|², whose haversine with x is that of −y with the antipode of x.
-        same = sign == other
-        near, far = stereographic_havs(x, jnp.where(same, y, -y))
-        return jnp.where(same, near, far), jnp.where(same, far, near)
+        x, sign_x = self._local(x)
+        y, sign_y = self._local(y)
+        # If the two are in different charts, −y are the coordinates of the antipode of y in the chart of x. Its
+        # haversine with x is the complement, 1 − hav, of that of y.
+        same = sign_x == sign_y
+        hav, complement = stereographic_havs(x, jnp.where(same, y, -y))
+        return jnp.where(same, hav, complement), jnp.where(same, complement, hav)
 
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         X, V = jax.jvp(self.embed, (x,), (v,))
+        # Of the length of the geodesic, an arc of the great circle X cos |V| + V sin |V|/|V|.
         square = V @ V
         return self.coordinates(cosine(1, square) * X + sine_ratio(1, square) * V)
 
     def target(self, x: Float[Array, " n"], reach: float) -> Scalar:
         local, sign = self._local(x)
-        return jnp.where(local @ local > LARGEST * reach**2, (3 + sign) / 2, 0)
+        outside = local @ local > LARGEST * reach**2
+        # From the first chart, where the sign is 1, to the chart number 2, and from the second to the chart number 1.
+        other = (3 + sign) / 2
+        return jnp.where(outside, other, 0)
 
     def move(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
         local, _ = self._local(x)
         square = local @ local
-        # From one chart to the other points are mirrored in the unit circle: x ↦ x/|x|².
-        inverted = local / jnp.where(target == 0, 1, square)
+        # From one chart to the other points are mirrored in the unit sphere: x ↦ x/|x|². A point that stays may be the
+        # centre, where this would divide by 0.
+        stays = target == 0
+        inverted = local / jnp.where(stays, 1, square)
         other = inverted + jnp.where(target == 2, self._centre(x), 0)
-        return jnp.where(target == 0, x, other)
+        return jnp.where(stays, x, other)
 
 
 class MovingHalfSpace(AbstractHalfSpace, AbstractAtlas):
     """Poincaré's half-space, carried along with a body by the isometries x ↦ (h₀, 0) + z₀x. If the height of the mean
     of the points is below one half or above 2, or if the mean is further to a side than its height, the chart moves so
-    that the mean becomes the point (0, 1). The frame is (h₀, z₀).
+    that the mean becomes the point (0, 1). The frame is (h₀, z₀), and a switch is the mean: its height is above 0, so
+    that zeros mean that the chart stays.
 
     In exact arithmetic a step of any Runge–Kutta method is the same in all of these charts, which are affine functions
     of each other.
@@ -104,7 +114,8 @@ class MovingHalfSpace(AbstractHalfSpace, AbstractAtlas):
 
     def switched(self, switch: Float[Array, " s"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
         height = jnp.where(switch[-1] == 0, 1, switch[-1])
-        return (x - jnp.append(switch[:-1], 0)[None]) / height
+        below = jnp.append(switch[:-1], 0)
+        return (x - below[None]) / height
 
     def start_frame(self, x: Float[Array, "N n"]) -> Float[Array, " f"]:
         return jnp.append(jnp.zeros(x.shape[1] - 1, x.dtype), 1.0)
@@ -114,4 +125,6 @@ class MovingHalfSpace(AbstractHalfSpace, AbstractAtlas):
         return jnp.where(switch[-1] == 0, frame, moved)
 
     def from_frame(self, frame: Float[Array, " f"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
-        return frame[-1] * x + jnp.append(frame[:-1], 0)[None]
+        scaled = frame[-1] * x
+        below = jnp.append(frame[:-1], 0)
+        return scaled + below[None]
