@@ -41,16 +41,19 @@ def gauss(nodes: int) -> Quadrature:
     """The `Quadrature` for any number of nodes, also those that are too large for the exact fractions of
     `tableau.gauss`."""
     points, weights = np.polynomial.legendre.leggauss(nodes)
+    # One degree more than there are nodes: the integrals below need it.
     values = np.polynomial.legendre.legvander(points, nodes)
     degrees = np.arange(nodes)
     # A Legendre polynomial of degree k has the mean square 1 / (2 k + 1).
     norms = np.sqrt(2 * degrees + 1)
-    # Their integrals from -1: (2 k + 1) ∫ Pₖ = Pₖ₊₁ − Pₖ₋₁.
+    # The integrals of the Legendre polynomials from −1 to the nodes: (2 k + 1) ∫ Pₖ = Pₖ₊₁ − Pₖ₋₁, and for P₀ = 1 it is
+    # 1 + x.
+    of_first = 1 + points[:, None]
     of_higher = (values[:, 2:] - values[:, :-2]) / (2 * degrees[1:] + 1)
-    # That of P₀ = 1 is 1 + x.
-    integrals = np.concatenate([1 + points[:, None], of_higher], axis=1)
+    integrals = np.concatenate([of_first, of_higher], axis=1)
     polynomials = values[:, :-1] * norms
-    # From values at the nodes to coefficients, and on to integrals up to the nodes. On [0, 1] all is half as long.
+    # From values at the nodes to coefficients, and from these to integrals up to the nodes. [0, 1] is half as long as
+    # [−1, 1], hence the halves.
     to_coefficients = (polynomials * weights[:, None] / 2).T
     matrix = (integrals * norms / 2) @ to_coefficients
     return Quadrature((points + 1) / 2, matrix, weights / 2, polynomials)
@@ -58,7 +61,7 @@ def gauss(nodes: int) -> Quadrature:
 
 @functools.cache
 def _last_modes(nodes: int) -> Float[np.ndarray, "q q"]:
-    """The matrix that projects values at the nodes onto the last two Legendre polynomials."""
+    """The matrix that projects values at the nodes onto the two Legendre polynomials of the highest degrees."""
     rule = gauss(nodes)
     last = rule.polynomials[:, -2:]
     to_coefficients = (last * rule.weights[:, None]).T
@@ -70,44 +73,46 @@ def _resampling(nodes: int, pieces: int) -> Float[np.ndarray, "r q"]:
     """The matrix that evaluates a polynomial at as many nodes of each of the pieces into which its interval is cut."""
     rule = gauss(nodes)
     starts = np.arange(pieces)
+    # The nodes of all pieces, on the interval [0, 1] that is cut.
     t = (rule.nodes[None, :] + starts[:, None]).reshape(-1) / pieces
     norms = np.sqrt(2 * np.arange(nodes) + 1)
-    there = np.polynomial.legendre.legvander(2 * t - 1, nodes - 1) * norms
+    polynomials_there = np.polynomial.legendre.legvander(2 * t - 1, nodes - 1) * norms
     to_coefficients = (rule.polynomials * rule.weights[:, None]).T
-    return there @ to_coefficients
+    return polynomials_there @ to_coefficients
 
 
 def combine(matrix: Float[np.ndarray, "r q"], x: Float[Array, "q n"]) -> Float[Array, "r n"]:
-    """matrix @ x, written as a sum: for a product XLA would call a library."""
+    """matrix @ x, written as a sum: for a product of matrices XLA would call a routine of a library."""
     return jnp.sum(jnp.asarray(matrix, x.dtype)[:, :, None] * x[None], axis=1)
 
 
-def _along(matrix: Float[np.ndarray, "r q"], x: Float[Array, "k q n"]) -> Float[Array, "k r n"]:
+def _combine_each(matrix: Float[np.ndarray, "r q"], x: Float[Array, "k q n"]) -> Float[Array, "k r n"]:
     """matrix @ x[k] for every piece k."""
     return jnp.sum(jnp.asarray(matrix, x.dtype)[None, :, :, None] * x[:, None], axis=2)
 
 
 def _means(x: Float[Array, "k q ..."]) -> Float[Array, "k ..."]:
-    """The integrals over pieces of length 1."""
+    """The mean of x over each piece: its integral if the piece had the length 1."""
     weights = jnp.asarray(gauss(x.shape[1]).weights, x.dtype)
-    return jnp.sum(weights.reshape(1, -1, *[1] * (x.ndim - 2)) * x, axis=1)
+    further_axes = [1] * (x.ndim - 2)
+    return jnp.sum(weights.reshape(1, -1, *further_axes) * x, axis=1)
 
 
 def total(h: Float[Array, " k"], x: Float[Array, "k q ..."]) -> Float[Array, "..."]:
     """The integral of x over the path."""
     means = _means(x)
-    return jnp.sum(_for_each_first(h, means) * means, axis=0)
+    return jnp.sum(_with_axes_of(h, means) * means, axis=0)
 
 
 def joints(
     x: Float[Array, " n"], h: Float[Array, " k"], u: Float[Array, "k q n"]
 ) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
     """The start and end points of the pieces of the path from x."""
-    ways = h[:, None] * _means(u)
-    # A piece starts where all earlier ones have led.
-    of_earlier = np.tri(len(u), k=-1)
-    start = x[None, :] + combine(of_earlier, ways)
-    return start, start + ways
+    displacements = h[:, None] * _means(u)
+    # A piece starts where all earlier ones have led: row k of this matrix sums those before k.
+    of_earlier_pieces = np.tri(len(u), k=-1)
+    start = x[None, :] + combine(of_earlier_pieces, displacements)
+    return start, start + displacements
 
 
 class Pieces(NamedTuple):
@@ -131,18 +136,21 @@ def piece(metric: Metric, start: Float[Array, " n"], h: Scalar, u: Float[Array, 
     momenta = jnp.sum(g * u[:, None, :], axis=2)
     # A smooth path has next to nothing in the last modes: what is there tells the error.
     last = combine(_last_modes(len(u)), u)
-    unresolved = jnp.sum(last[:, :, None] * g * last[:, None, :], (1, 2))
-    # ∫ f from each node to the end: the adjoint of the integrals from the start.
+    unresolved_squares = jnp.sum(last[:, :, None] * g * last[:, None, :], (1, 2))
+    # ∫ f from each node to the end. The matrix is the adjoint of that of the integrals from the start to each node, in
+    # the scalar product Σ weight · f · g.
     to_end = rule.matrix.T * rule.weights[None, :] / rule.weights[:, None]
     slope = momenta + h * combine(to_end, forces)
 
     def integral(x: Float[Array, "q a"]) -> Float[Array, " a"]:
         return h * jnp.sum(weights * x, axis=0)
 
+    # `integral` takes vectors at the nodes: numbers are vectors with one component.
     (energy,) = integral(energies[:, None])
-    (rest,) = integral(unresolved[:, None] / 2)
+    (unresolved_energy,) = integral(unresolved_squares[:, None] / 2)
     impulse = integral(forces)
-    return Pieces(energy, rest, jax.vmap(small_inverse)(g), slope, impulse)
+    inverse = jax.vmap(small_inverse)(g)
+    return Pieces(energy, unresolved_energy, inverse, slope, impulse)
 
 
 def energy_at(metric: Metric, x: Float[Array, " n"], u: Float[Array, " n"]) -> Scalar:
@@ -164,46 +172,49 @@ def pieces_of(metric: Metric, x: Float[Array, " n"], h: Float[Array, " k"], u: F
     return jax.vmap(partial(piece, metric))(starts, h, u)
 
 
-def _for_each_first(values: Array, like: Array) -> Array:
-    """The values [k] with as many axes as an array [k, …] has."""
-    return values.reshape(-1, *[1] * (like.ndim - 1))
+def _with_axes_of(values: Array, like: Array) -> Array:
+    """The values [k], with axes of length 1 added until they have as many as an array [k, …]."""
+    further_axes = [1] * (like.ndim - 1)
+    return values.reshape(-1, *further_axes)
 
 
 def choose(here: Bool[Array, " k"], x: Float[Array, "k ..."]) -> Float[Array, "..."]:
     """The one of x[k] for which here[k] is true. It is a mask, since under `vmap` an index becomes a gather."""
-    chosen = jnp.where(_for_each_first(here, x), x, 0)
+    chosen = jnp.where(_with_axes_of(here, x), x, 0)
     return jnp.sum(chosen, axis=0)
 
 
 def on_pieces(function: Callable[[Int[Array, ""]], PyTree], size: int, pieces: Int[Array, ""]) -> PyTree:
     """function(k) for the first `pieces` of `size` pieces, rounded up to a multiple of `TOGETHER`, and zeros for the
-    others. Several at a time cost little more than one."""
+    others. Several at a time, a batch, cost little more than one."""
     width = min(size, TOGETHER)
-    every = partial(for_each, function)
-    shapes = jax.eval_shape(every, jnp.arange(width))
-    nothing = jax.tree.map(lambda a: jnp.zeros((size // width, *a.shape), a.dtype), shapes)
+    on_batch = partial(for_each, function)
+    shapes = jax.eval_shape(on_batch, jnp.arange(width))
+    zeros = jax.tree.map(lambda a: jnp.zeros((size // width, *a.shape), a.dtype), shapes)
 
     def put(k: Int[Array, ""], known: PyTree) -> PyTree:
-        """What is known, with the k-th few pieces."""
+        """What is known, with the k-th batch of pieces."""
 
         def put_one(old: Array, new: Array) -> Array:
             # A mask, since under `vmap` an index becomes a scatter.
             here = jnp.arange(len(old)) == k
-            return jnp.where(_for_each_first(here, old), new[None], old)
+            return jnp.where(_with_axes_of(here, old), new[None], old)
 
-        found = every(width * k + jnp.arange(width))
+        found = on_batch(width * k + jnp.arange(width))
         return jax.tree.map(put_one, known, found)
 
-    first, nothing = batched_as(pieces, (jnp.zeros_like(pieces), nothing))
-    done = jax.lax.fori_loop(first, (pieces + width - 1) // width, put, nothing)
+    # Under `vmap` the number of pieces may be batched: with a start that is batched too, JAX traces the loop only once.
+    first, start = batched_as(pieces, (jnp.zeros_like(pieces), zeros))
+    batches = (pieces + width - 1) // width
+    done = jax.lax.fori_loop(first, batches, put, start)
     return jax.tree.map(lambda a: a.reshape(size, *a.shape[2:]), done)
 
 
 def action(metric: Metric, x: Float[Array, " n"], h: Float[Array, " k"], u: Float[Array, "k q n"]) -> Scalar:
     """The energy of the path from x."""
     starts, _ = joints(x, h, u)
-    ways = h[:, None, None] * _along(gauss(u.shape[1]).matrix, u)
-    points = starts[:, None] + ways
+    displacements = h[:, None, None] * _combine_each(gauss(u.shape[1]).matrix, u)
+    points = starts[:, None] + displacements
     energy = jax.vmap(jax.vmap(partial(energy_at, metric)))
     return total(h, energy(points, u))
 
@@ -211,9 +222,10 @@ def action(metric: Metric, x: Float[Array, " n"], h: Float[Array, " k"], u: Floa
 def _slope(at: Pieces) -> Float[Array, "k q n"]:
     """p + ∫_t^1 f at every node: the derivative of the energy with respect to the velocities, divided by the weights of
     the nodes."""
+    # Row k of this matrix sums the pieces after k.
     of_later_pieces = np.tri(len(at.impulse), k=-1).T
-    later = combine(of_later_pieces, at.impulse)
-    return at.slope + later[:, None, :]
+    later_impulse = combine(of_later_pieces, at.impulse)
+    return at.slope + later_impulse[:, None, :]
 
 
 def residual(
@@ -240,29 +252,32 @@ class Ends(NamedTuple):
 
 def ends(h: Float[Array, " k"], at: Pieces) -> Ends:
     """The `Ends` of a geodesic."""
+    # The slope is p(1) everywhere along a geodesic: take its mean.
     end = total(h, _slope(at))
+    # p' = f.
     begin = end - jnp.sum(at.impulse, axis=0)
     return Ends(jnp.sum(at.energy), begin, end)
 
 
 def tail(at: Pieces) -> Scalar:
-    """The fraction of the energy that the path does not resolve."""
+    """The fraction of the energy that the path does not resolve; 0 for a path without energy."""
     energy = jnp.sum(at.energy)
-    return jnp.sum(at.unresolved) / jnp.where(energy > 0, energy, 1.0)
+    unresolved = jnp.sum(at.unresolved)
+    return unresolved / jnp.where(energy > 0, energy, 1.0)
 
 
 def defect(inverses: Float[Array, "2 n n"], at_ends: Ends) -> Scalar:
     """How far the speed at the ends of a path is from that in between, relative to it: max |½ p g⁻¹ p − E| / E, with
-    g⁻¹ at both ends. A geodesic has one speed. A path whose nodes miss what lies between them, so that its
-    energy is wrong, has not."""
-    energy, begin, end = at_ends
-    p = jnp.stack([begin, end])
+    g⁻¹ at both ends. The speed of a geodesic is constant. That of a path whose nodes miss what lies between
+    them, so that its energy is wrong, is not."""
+    energy = at_ends.energy
+    p = jnp.stack([at_ends.begin, at_ends.end])
     kinetic = jnp.sum(p[:, :, None] * inverses * p[:, None, :], axis=(1, 2)) / 2
-    off = jnp.abs(kinetic - energy)
-    return jnp.max(off) / jnp.where(energy > 0, energy, 1.0)
+    deviation = jnp.abs(kinetic - energy)
+    return jnp.max(deviation) / jnp.where(energy > 0, energy, 1.0)
 
 
 def cut(u: Float[Array, "k q n"], pieces: int) -> Float[Array, "K q n"]:
     """The velocities u of the same path, with every piece cut into so many, of as many nodes each."""
-    resampled = _along(_resampling(u.shape[1], pieces), u)
+    resampled = _combine_each(_resampling(u.shape[1], pieces), u)
     return resampled.reshape(-1, *u.shape[1:])

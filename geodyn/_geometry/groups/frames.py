@@ -9,7 +9,8 @@ without a formula for any φ. Along a motion with the constant velocity Σ ξ_a 
 And an isometry takes a curve x' = E u, in a frame E that is carried by parallel transport, to the curve y' = G u with
 the same components u in a frame G that is carried by parallel transport as well: so it is known at any other point.
 
-Frames are matrices [n + 1, n + 1]: the vectors, in the coordinates of the chart, and the point in the last column.
+Frames are matrices [d, d] with d = n + 1: the vectors, in the coordinates of the chart, in the first n columns, the
+point in the last column, and (0, …, 0, 1) in the last row.
 
 Source: Kobayashi & Nomizu, *Foundations of Differential Geometry I* (1963), VI.1–3.
 """
@@ -29,14 +30,15 @@ SAME = 1e-10
 
 
 def frame_at(x: Float[Array, " n"]) -> Float[Array, "d d"]:
-    """The frame of the coordinates at x."""
+    """The frame at x whose vectors are those of the coordinates, ∂/∂xⁱ."""
     return pack(x, jnp.eye(x.size, dtype=x.dtype))
 
 
 def pack(x: Float[Array, " n"], vectors: Float[Array, "n n"]) -> Float[Array, "d d"]:
     """The frame of these vectors (columns) at x."""
-    last = jnp.eye(x.size + 1, dtype=x.dtype)[-1:]
-    return jnp.concatenate([jnp.concatenate([vectors, x[:, None]], axis=1), last])
+    last_row = jnp.eye(x.size + 1, dtype=x.dtype)[-1:]
+    other_rows = jnp.concatenate([vectors, x[:, None]], axis=1)
+    return jnp.concatenate([other_rows, last_row])
 
 
 def unpack(frame: Float[Array, "d d"]) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
@@ -70,7 +72,8 @@ def carry_frame(
         return y[:n], y[n:].reshape(n, n)
 
     start = jnp.concatenate([begin, vectors.reshape(-1)])
-    x, F = split(follow(lambda t: t, rate, start, STEPS))
+    end = follow(lambda t: t, rate, start, STEPS)
+    x, F = split(end)
     return _unless_wrong(space, frame, pack(x, F), (space, frame, k, alpha))
 
 
@@ -86,25 +89,27 @@ def develop(
     way = goal - here
 
     def known(t: Scalar) -> Float[Array, "n n"]:
-        """The matrix of parallel transport on the way."""
+        """The matrix −Γ(way, ·) of parallel transport at the time t on the way, which E does not change."""
         return turning(space, here + t * way, way, jnp.eye(n, dtype=way.dtype))
 
     def rate(transport: Float[Array, "n n"], y: Float[Array, " y"]) -> Float[Array, " y"]:
         E, x, G = split(y)
         # The image moves with the same components in G that the way has in E.
         u = G @ solve(E, way)
-        of_E = transport @ E
-        of_G = turning(space, x, u, G)
-        return jnp.concatenate([of_E.reshape(-1), u, of_G.reshape(-1)])
+        rate_of_E = transport @ E
+        rate_of_G = turning(space, x, u, G)
+        return jnp.concatenate([rate_of_E.reshape(-1), u, rate_of_G.reshape(-1)])
 
     def split(y: Float[Array, " y"]) -> tuple[Float[Array, "n n"], Float[Array, " n"], Float[Array, "n n"]]:
         E, x, G = jnp.split(y, [n * n, n * n + n])
         return E.reshape(n, n), x, G.reshape(n, n)
 
-    start = jnp.concatenate([E.reshape(-1), there, G.reshape(-1)])
-    E, x, G = split(follow(known, rate, start, STEPS))
+    begin = jnp.concatenate([E.reshape(-1), there, G.reshape(-1)])
+    end = follow(known, rate, begin, STEPS)
+    E, x, G = split(end)
+    # The isometry keeps the components of the vectors: those in E here are those in G at the image.
     components = jax.vmap(lambda v: solve(E, v), 1, 1)(vectors)
-    return _unless_wrong(space, frame, pack(x, G @ components), (space, start, image, frame))
+    return _unless_wrong(space, frame, pack(x, G @ components), (space, begin, image, frame))
 
 
 def _unless_wrong(
@@ -114,8 +119,9 @@ def _unless_wrong(
     x, vectors = unpack(frame)
     y, images = unpack(found)
     products = vectors.T @ space.metric(x) @ vectors
-    after = images.T @ space.metric(y) @ images
-    enough = max(SAME, 2**10 * float(jnp.finfo(x.dtype).eps))
-    same = jnp.max(jnp.abs(after - products)) <= enough * jnp.max(jnp.abs(products))
+    products_of_images = images.T @ space.metric(y) @ images
+    # In float32 rounding errors alone exceed SAME.
+    tolerance = max(SAME, 2**10 * float(jnp.finfo(x.dtype).eps))
+    same = jnp.max(jnp.abs(products_of_images - products)) <= tolerance * jnp.max(jnp.abs(products))
     good = same & jnp.all(jnp.isfinite(within(space, y)))
     return nan_unless(jnp.broadcast_to(good, found.shape), found, sources)

@@ -128,8 +128,8 @@ def _(
     hav, complement = primals
     dhav, dcomplement = tangents
     *values, highest = arcs(curvature, order + 1, hav, complement)
-    # On the sphere dcomplement = −dhav, so that this is dhav again, from whichever of the two is accurate: near antipodal
-    # points hav is 1 and that is the complement.
+    # On the sphere dcomplement = −dhav, so that this is dhav again, taken from whichever of the two is accurate: near
+    # antipodal points where hav is about 1, it comes from dcomplement.
     change = complement * dhav - hav * dcomplement if curvature > 0 else dhav
     derivatives = [*values[1:], highest]
     return values, [derivative * change for derivative in derivatives]
@@ -311,7 +311,8 @@ def stereographic_havs(x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Sc
     y_square = y @ y
     product = (1 + x_square) * (1 + y_square)
     hav = jnp.sum((x - y) ** 2) / product
-    # Where 1 − hav would cancel, it is | |y| x + y/|y| |²/product, with the larger of the two as y, which is not 0 there.
+    # 1 − hav = | |y| x + y/|y| |²/product, taken where the difference would cancel, with the larger of the two as y: it
+    # is not 0 there.
     far = hav > 0.5
     smaller = jnp.where(x_square < y_square, x, y)
     larger = jnp.where(x_square < y_square, y, x)
