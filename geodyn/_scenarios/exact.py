@@ -6,6 +6,7 @@ import numpy as np
 
 from geodyn._foundations.typing import Float
 
+# For each rod the sign σ and the functions S and C of `exact_half_separation`.
 RODS = {"elastic_rod_h3": (1, sinh, cosh), "elastic_rod_s3": (-1, sin, cos)}
 
 
@@ -21,15 +22,21 @@ def exact_half_separation(
     sigma, S, C = RODS[name]
 
     def rate(y: np.ndarray) -> np.ndarray:
-        return np.asarray(
-            [y[1], sigma * C(half_length) ** 4 * S(y[0]) / C(y[0]) ** 3 - 2 * stiffness * (y[0] - half_length)]
-        )
+        """(l', l'') of y = (l, l')."""
+        l = y[0]
+        l_rate = y[1]
+        of_curvature = sigma * C(half_length) ** 4 * S(l) / C(l) ** 3
+        of_spring = 2 * stiffness * (l - half_length)
+        return np.asarray([l_rate, of_curvature - of_spring])
 
-    y, result = np.asarray([half_length, 0.0]), [half_length]
+    y = np.asarray([half_length, 0.0])
+    result = [half_length]
     for h in np.repeat(np.diff(t) / substeps, substeps):
-        a = rate(y)
-        b = rate(y + h / 2 * a)
-        c = rate(y + h / 2 * b)
-        y = y + h / 6 * (a + 2 * b + 2 * c + rate(y + h * c))
+        k1 = rate(y)
+        k2 = rate(y + h / 2 * k1)
+        k3 = rate(y + h / 2 * k2)
+        k4 = rate(y + h * k3)
+        y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         result.append(y[0])
+    # Only those at the times t.
     return np.asarray(result[::substeps])

@@ -49,13 +49,17 @@ class Beanie(AbstractDeformableBody):
 
     def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         require_shape("Beanie", "the shape r", r, (1,))
-        return jnp.dot(self.inertias, (xi[0] + jnp.stack([jnp.zeros_like(rdot[0]), rdot[0]])) ** 2) / 2
+        relative = jnp.stack([jnp.zeros_like(rdot[0]), rdot[0]])
+        spins = xi[0] + relative
+        return jnp.dot(self.inertias, spins**2) / 2
 
     @checked
     def outline(self, r: Float[Array, "1"]) -> Float[Array, "2 2 2"]:
         """A bar for each body, as long as its radius of gyration at unit mass."""
         angles = jnp.concatenate([jnp.zeros_like(r), r])
-        return bars(jnp.stack([0 * angles, 0 * angles, angles], axis=1), jnp.sqrt(self.inertias))
+        # Both bars have their centres on the common axis.
+        poses = jnp.stack([0 * angles, 0 * angles, angles], axis=1)
+        return bars(poses, jnp.sqrt(self.inertias))
 
 
 @checked
@@ -110,12 +114,14 @@ class Satellite(AbstractDeformableBody):
         require_shape("Satellite", "inertia", self.inertia, (3, 3))
         require_shape("Satellite", "axes", self.axes, (self.rotors.size, 3))
         require_positive("Satellite", rotors=self.rotors)
+        # Values that JAX traces are not known yet.
         if any(isinstance(x, Tracer) for x in (self.inertia, self.axes, self.rotors)):
             return
         if np.any(np.abs(np.linalg.norm(self.axes, axis=1) - 1) > 1e-6):
             raise ValueError(f"Satellite: axes must be unit vectors, got\n{self.axes}")
         rest = np.asarray(self.inertia - self.axes.T @ (self.rotors[:, None] * self.axes))
-        if np.any(np.abs(rest - rest.T) > 1e-6 * np.abs(rest).max()) or np.any(np.linalg.eigvalsh(rest) <= 0):
+        asymmetric = np.any(np.abs(rest - rest.T) > 1e-6 * np.abs(rest).max())
+        if asymmetric or np.any(np.linalg.eigvalsh(rest) <= 0):
             raise ValueError(
                 "Satellite: inertia, that of the whole with its rotors, must be symmetric and exceed the rotors' own;"
                 f" without them it is\n{rest}"
@@ -123,6 +129,8 @@ class Satellite(AbstractDeformableBody):
 
     def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         require_shape("Satellite", "the shape r", r, self.rotors.shape)
+        # A rotor with the moment of inertia j about its axis a has the energy ½ j (a·ξ + r')². Of this ½ j (a·ξ)² is
+        # contained in that of the locked body; the rest is j (a·ξ + r'/2) r'.
         spin = self.axes @ xi + rdot / 2
         return xi @ self.inertia @ xi / 2 + jnp.sum(self.rotors * spin * rdot)
 
@@ -173,14 +181,20 @@ class FallingCat(AbstractDeformableBody):
         require_shape("FallingCat", "the shape r", r, (2,))
 
         def halves(r: Float[Array, " m"]) -> Float[Array, "2 3 3"]:
+            """The rotations of the front half and the back half from the frame of the body."""
             bend = jnp.concatenate([r, jnp.zeros(1, r.dtype)]) / 2
             return jax.vmap(self.group.exp)(jnp.stack([bend, -bend]))
 
         turned, rates = jax.jvp(halves, (r,), (rdot,))
         spins = jax.vmap(lambda g, dg: g.T @ xi + self.group.vee(g.T @ dg))(turned, rates)
         moments = jnp.stack([self.transverse, self.transverse, self.axial])
-        between, rate = jnp.sum(turned[:, :, 2], axis=0), jnp.sum(rates[:, :, 2], axis=0)
-        velocity = self.arm * (rate + jnp.cross(xi, between))
+        # From the centre of the back half to that of the front half, in units of the arm: the waist is an arm away from
+        # both, along their spines.
+        between = jnp.sum(turned[:, :, 2], axis=0)
+        between_rate = jnp.sum(rates[:, :, 2], axis=0)
+        velocity = self.arm * (between_rate + jnp.cross(xi, between))
+        # About their common centre of mass, two masses have the energy of the reduced mass, here mass/2, with their
+        # relative velocity.
         return jnp.sum(spins**2 @ moments) / 2 + self.mass / 4 * velocity @ velocity
 
 
@@ -229,8 +243,10 @@ class FloatingLinks(AbstractDeformableBody):
 
     def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         poses, rates = jax.jvp(lambda r: chain(self.lengths, r), (r,), (rdot,))
+        # Against motion along the link, across it, and its turning as a uniform rod.
         inertias = jnp.stack([self.masses, self.masses, self.masses * self.lengths**2 / 12], axis=1)
-        return jnp.sum(inertias * link_velocities(poses, rates, xi) ** 2) / 2
+        velocities = link_velocities(poses, rates, xi)
+        return jnp.sum(inertias * velocities**2) / 2
 
     @checked
     def outline(self, r: Float[Array, " m"]) -> Float[Array, "L 2 2"]:
@@ -279,23 +295,28 @@ class PendulumRaft(AbstractDeformableBody):
     def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         require_shape("PendulumRaft", "the shape r", r, (2,))
 
-        def place(r: Float[Array, " m"]):
+        def bob_at(r: Float[Array, " m"]):
+            """The place of the bob, seen from the raft."""
             sin = jnp.sin(r[0])
             return self.length * jnp.stack([sin * jnp.cos(r[1]), sin * jnp.sin(r[1]), -jnp.cos(r[0])])
 
-        (x, y, _), rate = jax.jvp(place, (r,), (rdot,))
-        velocity = rate + jnp.stack([xi[0] - xi[2] * y, xi[1] + xi[2] * x, jnp.zeros_like(x)])
-        glide = self.raft * jnp.sum(xi[:2] ** 2) + self.inertia * xi[2] ** 2
-        return (glide + self.bob * velocity @ velocity) / 2
+        (x, y, _), rate = jax.jvp(bob_at, (r,), (rdot,))
+        carried = jnp.stack([xi[0] - xi[2] * y, xi[1] + xi[2] * x, jnp.zeros_like(x)])
+        velocity = rate + carried
+        twice_energy_of_raft = self.raft * jnp.sum(xi[:2] ** 2) + self.inertia * xi[2] ** 2
+        return (twice_energy_of_raft + self.bob * velocity @ velocity) / 2
 
     @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "3 33 2"]:
         """The raft, its pendulum and the bob, seen from above. The raft is drawn as a square plate with its mass and
         inertia."""
-        turn = np.linspace(0.0, 4.0, 33)
-        circle = np.stack([np.cos(np.pi / 2 * turn), np.sin(np.pi / 2 * turn)], axis=1)
+        quarter_turns = np.linspace(0.0, 4.0, 33)
+        circle = np.stack([np.cos(np.pi / 2 * quarter_turns), np.sin(np.pi / 2 * quarter_turns)], axis=1)
+        # Points of the circle moved outwards to the square of side 1 around the centre.
         square = circle / np.max(np.abs(circle), axis=1, keepdims=True) / 2
-        bob = self.length * jnp.sin(r[0]) * jnp.stack([jnp.cos(r[1]), jnp.sin(r[1])])
-        arm = jnp.linspace(0.0, 1.0, 33, dtype=r.dtype)[:, None] * bob[None]
+        centre_of_bob = self.length * jnp.sin(r[0]) * jnp.stack([jnp.cos(r[1]), jnp.sin(r[1])])
+        arm = jnp.linspace(0.0, 1.0, 33, dtype=r.dtype)[:, None] * centre_of_bob[None]
+        # A square plate of mass m and side s has the moment of inertia m s²/6.
         raft = jnp.sqrt(6 * self.inertia / self.raft) * jnp.asarray(square, r.dtype)
-        return jnp.stack([raft, arm, bob[None] + self.length / 12 * jnp.asarray(circle, r.dtype)])
+        bob = centre_of_bob[None] + self.length / 12 * jnp.asarray(circle, r.dtype)
+        return jnp.stack([raft, arm, bob])

@@ -57,11 +57,20 @@ class PushMePullYou(AbstractSwimmer):
 
     def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         x, volumes, radii = self._spheres(r)
-        echo = 5 * (radii[::-1] / r[0]) ** 3 if self.finite_size else jnp.zeros(2)
-        flow = rdot[1] / (4 * jnp.pi * r[0] ** 2) * (1 - echo)
+        # What the other sphere throws back of a sphere's own source flow, in units of the other's source flow.
+        if self.finite_size:
+            reflected = 5 * (radii[::-1] / r[0]) ** 3
+        else:
+            reflected = jnp.zeros(2)
+        # The first sphere, on the left, swells by v₁', the second by −v₁': both sources drive to the right.
+        flow = rdot[1] / (4 * jnp.pi * r[0] ** 2) * (1 - reflected)
         slip = xi[0] - flow + jnp.stack([-rdot[0], rdot[0]]) / 2
+        # In units of 6πμ.
         forces = solve(_mobility(x, radii, True), slip) if self.finite_size else radii * slip
-        power: Scalar = self.viscosity * (6 * jnp.pi * slip @ forces + 4 / 3 * jnp.sum(rdot[1] ** 2 / volumes))
+        dragging = 6 * jnp.pi * slip @ forces
+        # A sphere of the radius a that swells dissipates 16πμ a a'² = (4/3) μ v'²/v.
+        swelling = 4 / 3 * jnp.sum(rdot[1] ** 2 / volumes)
+        power: Scalar = self.viscosity * (dragging + swelling)
         return _nan_unless_possible(power, _apart(x, radii) & jnp.all(volumes > 0))
 
     @checked
@@ -74,7 +83,9 @@ class PushMePullYou(AbstractSwimmer):
         """(positions on the line, volumes, radii) of the two spheres."""
         require_shape("PushMePullYou", "the shape r", r, (2,))
         volumes = jnp.stack([r[1], self.volume - r[1]])
-        return jnp.stack([-r[0], r[0]]) / 2, volumes, jnp.cbrt(3 * volumes / (4 * jnp.pi))
+        x = jnp.stack([-r[0], r[0]]) / 2
+        radii = jnp.cbrt(3 * volumes / (4 * jnp.pi))
+        return x, volumes, radii
 
 
 @checked
@@ -123,9 +134,9 @@ class ThreeSphere(AbstractSwimmer):
 
     def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         require_shape("ThreeSphere", "the shape r", r, (2,))
-        x = _three(r)
-        slip = xi[0] + _three(rdot)
-        # The mobility is in units of 1/(6πμ), and so are the forces.
+        x = _from_the_middle(r)
+        slip = xi[0] + _from_the_middle(rdot)
+        # The mobility is in units of 1/(6πμ), so the forces are in units of 6πμ.
         forces = solve(_mobility(x, self.radii, self.finite_size), slip)
         power: Scalar = 6 * jnp.pi * self.viscosity * slip @ forces
         return _nan_unless_possible(power, _apart(x, self.radii))
@@ -133,10 +144,10 @@ class ThreeSphere(AbstractSwimmer):
     @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "3 points 2"]:
         """The outlines of the spheres, as circles."""
-        return _circles(_three(r), self.radii)
+        return _circles(_from_the_middle(r), self.radii)
 
 
-def _three(arms: Float[Array, "2"]) -> Float[Array, "3"]:
+def _from_the_middle(arms: Float[Array, "2"]) -> Float[Array, "3"]:
     """The positions of three spheres relative to the middle one, from the two distances; or their velocities."""
     return jnp.stack([-arms[0], 0 * arms[0], arms[1]])
 
@@ -144,12 +155,13 @@ def _three(arms: Float[Array, "2"]) -> Float[Array, "3"]:
 def _mobility(x: Float[Array, " N"], radii: Float[Array, " N"], finite_size: bool) -> Float[Array, "N N"]:
     """The mobility matrix of spheres on a line, times 6πμ: Oseen's, or Rotne and Prager's if `finite_size`."""
     own = jnp.eye(x.shape[0])
-    apart = jnp.abs(x[:, None] - x[None]) + own
-    # Along the line the Stokeslet of a sphere moves another by 3/2 of the velocity a/d of one across it.
-    pairs = 1.5 / apart
+    # On the diagonal 1 instead of 0, so that nothing is divided by 0.
+    distances = jnp.abs(x[:, None] - x[None]) + own
+    # A Stokeslet F moves the fluid at the distance d on the line of the force by F/(4πμd), which is 3/2 F/(6πμd).
+    pairs = 1.5 / distances
     if finite_size:
-        squares = (radii[:, None] ** 2 + radii[None] ** 2) / (3 * apart**2)
-        pairs = pairs * (1 - squares)
+        correction = (radii[:, None] ** 2 + radii[None] ** 2) / (3 * distances**2)
+        pairs = pairs * (1 - correction)
     return jnp.where(own > 0, own / radii[None], pairs)
 
 
@@ -164,6 +176,7 @@ def _nan_unless_possible(power: Scalar, possible: Bool[Array, ""]) -> Scalar:
 
 
 def _circles(x: Float[Array, " N"], radii: Float[Array, " N"]) -> Float[Array, "N 61 2"]:
+    """Circles of these radii around the points x of the line, in a plane through it."""
     angle = jnp.linspace(0.0, 2 * jnp.pi, 61)
     circle = jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
     centres = jnp.stack([x, 0 * x], axis=1)

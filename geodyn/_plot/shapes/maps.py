@@ -45,7 +45,7 @@ def stroke_map(found: StrokeMap, points: Sequence[tuple[int, int]] | None = None
         >>> print(gd.plot.stroke_map(found, [(0, 0)]).axes[1].get_title())
         efficiency
     """
-    points = _choose(found) if points is None else points
+    points = _four_near_corners(found) if points is None else points
     for point in points:
         _check_point(found, point)
     figure = new_figure(9.6, 7.6) if figure is None else figure
@@ -60,19 +60,24 @@ def stroke_map(found: StrokeMap, points: Sequence[tuple[int, int]] | None = None
 
 def _edges(axis: np.ndarray) -> np.ndarray:
     """The edges of the cells around the points of an axis."""
-    middle = (axis[1:] + axis[:-1]) / 2
-    return np.concatenate([[2 * axis[0] - middle[0]], middle, [2 * axis[-1] - middle[-1]]])
+    between = (axis[1:] + axis[:-1]) / 2
+    # The first point and the last one are in the middle of their cells.
+    first = 2 * axis[0] - between[0]
+    last = 2 * axis[-1] - between[-1]
+    return np.concatenate([[first], between, [last]])
 
 
 def _panel(found: StrokeMap, ax: Axes, name: str, values: np.ndarray, points: Sequence[tuple[int, int]]) -> None:
     """One map."""
     displacement = np.asarray(found.displacement)
     turn = np.asarray(found.turn)
-    ax = axes(ax, title=name, xlabel=_names(found)[0], ylabel=_names(found)[1])
+    first_name, second_name = _names(found)
+    ax = axes(ax, title=name, xlabel=first_name, ylabel=second_name)
     ax.grid(visible=False)
     ax.set_facecolor(PALE)
-    edges = _edges(displacement), _edges(turn)
+    edges = (_edges(displacement), _edges(turn))
     image = ax.pcolormesh(*edges, values.T, cmap="viridis", shading="flat", rasterized=True)
+    # Contours need several points, and values that differ.
     if np.sum(np.isfinite(values)) > 3 and np.nanmax(values) > np.nanmin(values):
         ax.contour(displacement, turn, np.ma.masked_invalid(values.T), 8, colors="white", linewidths=0.6, alpha=0.7)
     for line in _borders(found.branch, edges):
@@ -83,14 +88,18 @@ def _panel(found: StrokeMap, ax: Axes, name: str, values: np.ndarray, points: Se
 
 
 def _borders(branch: np.ndarray, edges: tuple[np.ndarray, np.ndarray]) -> list:
-    """The sides of cells between different branches, as pairs of coordinates."""
+    """The sides of cells between different branches, each as the two x and the two y of its ends. A point without a
+    stroke has the branch −1, and no border."""
+    x, y = edges
     lines = []
     for i, j in np.ndindex(*branch.shape):
-        if i + 1 < len(branch) and min(branch[i, j], branch[i + 1, j]) >= 0 and branch[i, j] != branch[i + 1, j]:
-            lines.append(([edges[0][i + 1]] * 2, [edges[1][j], edges[1][j + 1]]))
-        beside = branch[i, j + 1] if j + 1 < branch.shape[1] else -1
-        if min(branch[i, j], beside) >= 0 and branch[i, j] != beside:
-            lines.append(([edges[0][i], edges[0][i + 1]], [edges[1][j + 1]] * 2))
+        here = branch[i, j]
+        right = branch[i + 1, j] if i + 1 < branch.shape[0] else -1
+        above = branch[i, j + 1] if j + 1 < branch.shape[1] else -1
+        if min(here, right) >= 0 and here != right:
+            lines.append(([x[i + 1], x[i + 1]], [y[j], y[j + 1]]))
+        if min(here, above) >= 0 and here != above:
+            lines.append(([x[i], x[i + 1]], [y[j + 1], y[j + 1]]))
     return lines
 
 
@@ -100,8 +109,10 @@ def _strokes(found: StrokeMap, ax: Axes, points: Sequence[tuple[int, int]]) -> N
     times = np.linspace(0.0, 1.0, 201)
     for colour, (i, j) in zip(COLOURS[1:], points):
         shapes = np.asarray(jax.vmap(found.at(int(i), int(j)))(times))
-        ax.plot(*shapes[:, :2].T, color=colour, linewidth=1.8)
-        ax.plot(*shapes[0, :2], "o", color=colour, markersize=5)
+        r1 = shapes[:, 0]
+        r2 = shapes[:, 1]
+        ax.plot(r1, r2, color=colour, linewidth=1.8)
+        ax.plot(r1[0], r2[0], "o", color=colour, markersize=5)
     ax.axhline(0.0, color=INK, linewidth=0.4)
     ax.axvline(0.0, color=INK, linewidth=0.4)
 
@@ -114,22 +125,26 @@ def _names(found: StrokeMap) -> tuple[str, str]:
     return f"component {chosen[0]} of the displacement", f"component {chosen[1]}"
 
 
-def _choose(found: StrokeMap) -> list[tuple[int, int]]:
+def _four_near_corners(found: StrokeMap) -> list[tuple[int, int]]:
     """Four points near the corners of the map that have a stroke."""
-    places = np.argwhere(found.best.found)
+    with_stroke = np.argwhere(found.best.found)
     shape = np.array(found.best.cost.shape)
     chosen = []
     for corner in ((0.15, 0.15), (0.85, 0.15), (0.15, 0.85), (0.85, 0.85)):
-        if len(places):
-            nearest = places[np.argmin(np.sum((places / shape - np.array(corner)) ** 2, axis=1))]
+        if len(with_stroke):
+            # In parts of the sides of the map, as the corner.
+            offsets = with_stroke / shape - np.array(corner)
+            nearest = with_stroke[np.argmin(np.sum(offsets**2, axis=1))]
             chosen.append((int(nearest[0]), int(nearest[1])))
+    # Each point once, in this order.
     return list(dict.fromkeys(chosen))
 
 
 def _check_point(found: StrokeMap, point: tuple[int, int]) -> None:
+    """Raise ValueError unless the point is on the grid and has a stroke."""
     shape = found.best.cost.shape
-    two = len(point) == 2 and all(is_whole(x) and 0 <= x < n for x, n in zip(point, shape))
-    if not two or not found.best.found[point]:
+    on_grid = len(point) == 2 and all(is_whole(index) and 0 <= index < size for index, size in zip(point, shape))
+    if not on_grid or not found.best.found[point]:
         raise ValueError(
             f"points must be (i, j) on the grid of {shape[0]} × {shape[1]} points, where the map has a stroke, got"
             f" {point!r}"

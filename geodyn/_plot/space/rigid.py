@@ -69,18 +69,20 @@ def poinsot(trajectory: Trajectory, body: Index = 0, ax: Axes = None):
     ax = axes(ax, projection="3d")
     twice_the_energy = W[0] @ (moments * W[0])
     radii = np.sqrt(twice_the_energy / moments)
-    # Three polhodes on each side of the separatrix.
     low, middle, high = moments
+    # L²/2K of three polhodes on each side of the separatrix, where it is the middle moment.
     levels = [*np.linspace(low, middle, 5)[1:-1], *np.linspace(middle, high, 5)[1:-1]]
     ax.set(xlim=(-radii[0], radii[0]), ylim=(-radii[1], radii[1]), zlim=(-radii[2], radii[2]))
     ax.set_box_aspect(radii)
     ax.view_init(elev=18, azim=30)
     ax.set_axis_off()
-    polylines(ax, [radii * line for c in levels for line in _polhodes(moments, c)], GREY, 0.8)
+    polylines(ax, [radii * line for level in levels for line in _polhodes(moments, level)], GREY, 0.8)
     polylines(ax, [radii * line for line in _separatrix(moments)], INK, 1.2)
     polylines(ax, [W], COLOURS[1], 2.2, zorder=3)
+    # The principal axes, from the surface of the ellipsoid outwards.
     for k, end in enumerate(np.diag(radii)):
-        ax.plot(*np.stack([end, 1.25 * end], axis=1), color=INK, linewidth=1)
+        x, y, z = np.stack([end, 1.25 * end], axis=1)
+        ax.plot(x, y, z, color=INK, linewidth=1)
         ax.text(*(1.45 * end), f"$W_{k + 1}$", ha="center", va="center")
     return ax
 
@@ -120,6 +122,7 @@ def attitudes(
     _, rotations, _ = _principal(trajectory, body)
     lines = [np.asarray(line, float) for line in shape]
     largest = max(np.linalg.norm(line, axis=1).max() for line in lines)
+    # A little more than the body needs in any attitude, so that neighbours do not touch.
     room = 2.2 * largest
     middles = room * np.arange(len(frames))
     for middle, frame in zip(middles, frames, strict=True):
@@ -160,27 +163,35 @@ def _principal(trajectory: Trajectory, body: Index) -> tuple[np.ndarray, np.ndar
     inertia = cast(RigidBodies, trajectory.system).inertia
     check_index("body", body, len(inertia), "bodies")
     moments, directions = np.linalg.eigh(np.asarray(inertia[body]))
+    # The columns of `directions` are the principal axes in the frame of the body: W @ directions are the components of
+    # W along them.
     rotations = np.asarray(motion.rotation[:, body]) @ directions
     velocities = np.asarray(motion.angular_velocity[:, body]) @ directions
     return moments, rotations, velocities
 
 
 def _polhodes(moments: np.ndarray, level: float | np.floating) -> list[np.ndarray]:
-    """The two closed curves Σ I_i u_i² = level on the unit sphere."""
-    first = 0 if level < moments[1] else 2
-    others = [i for i in range(3) if i != first]
-    sizes = np.sqrt((level - moments[first]) / (moments[others] - moments[first]))
+    """The two closed curves Σ I_i u_i² = level on the unit sphere. With W_i = √(2K/I_i) u_i they are the polhodes for
+    L² = 2K · level."""
+    # The axis that the curves encircle: that of the least moment below the separatrix, that of the greatest above it.
+    inner = 0 if level < moments[1] else 2
+    others = [i for i in range(3) if i != inner]
+    # Less I_inner |u|² = I_inner, the equation is that of an ellipse in the two other components.
+    semi_axes = np.sqrt((level - moments[inner]) / (moments[others] - moments[inner]))
     curve = np.zeros((len(ANGLES), 3))
-    curve[:, others] = sizes * np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
-    curve[:, first] = np.sqrt(1 - np.sum(curve**2, axis=1))
-    return [curve, curve * np.where(np.arange(3) == first, -1, 1)]
+    curve[:, others] = semi_axes * np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
+    curve[:, inner] = np.sqrt(1 - np.sum(curve**2, axis=1))
+    mirrored = curve * np.where(np.arange(3) == inner, -1, 1)
+    return [curve, mirrored]
 
 
 def _separatrix(moments: np.ndarray) -> list[np.ndarray]:
     """The separatrix on the unit sphere: two great circles through the second axis."""
     low, middle, high = moments
-    size = np.sqrt(max(high - low, 1e-300))
-    across = np.array([np.sqrt(high - middle), 0.0, np.sqrt(middle - low)]) / size
+    # Three equal moments have no separatrix: nothing is divided by 0.
+    length = np.sqrt(max(high - low, 1e-300))
+    # The unit vectors across the second axis that satisfy Σ I_i u_i² = I₂ are this one and its mirror image.
+    across = np.array([np.sqrt(high - middle), 0.0, np.sqrt(middle - low)]) / length
     axis = np.array([0.0, 1.0, 0.0])
     mirrored = across * np.array([1, 1, -1])
     cos = np.cos(ANGLES)[:, None]
