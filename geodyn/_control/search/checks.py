@@ -24,7 +24,8 @@ from geodyn._locomotion.strokes.stroke import Stroke, check_closed, floating
 
 @contextmanager
 def told_by(name: str) -> Iterator[None]:
-    """What is wrong with the arguments of another function, `name`, that has them checked here is told by its name."""
+    """Errors of the checks below begin with `optimal_stroke:`; in this context they begin with `name:`, for another
+    function that has its arguments checked by them."""
     try:
         yield
     except ValueError as error:
@@ -37,7 +38,7 @@ def known(tree: PyTree) -> bool:
 
 
 def numbers(value: Any) -> Array:
-    """`value` as an array of numbers, or an array [0, 0], which fails the checks of shape, if it is no such array."""
+    """`value` as an array of numbers; if it is none, an empty array [0, 0], which the checks of its shape refuse."""
     try:
         return floating(value)
     except (TypeError, ValueError):
@@ -48,20 +49,28 @@ def without_free(displacement: Any) -> tuple[object, tuple[int, ...]]:
     """A displacement with 0 for the components that are None, and their indices."""
     if not isinstance(displacement, list | tuple):
         return displacement, ()
-    return [0.0 if x is None else x for x in displacement], tuple(i for i, x in enumerate(displacement) if x is None)
+    free = tuple(i for i, component in enumerate(displacement) if component is None)
+    return [0.0 if component is None else component for component in displacement], free
 
 
 def checked_displacement(swimmer: AbstractLocomotion, displacement: Any) -> Float[Array, "..."]:
     """The target displacement as an array; ValueError if it does not fit the group of the swimmer."""
-    target, k, free = numbers(displacement), swimmer.group.dim, swimmer.group.translations
+    target = numbers(displacement)
+    k = swimmer.group.dim
+    translations = swimmer.group.translations
     name = type(swimmer.group).__name__
+    # Traced values are not known: ones in their place pass all checks but that of their shape.
     values = np.asarray(target) if known(target) else np.ones(target.shape)
     if values.shape not in ((), (k,)) or not (np.all(np.isfinite(values)) and np.any(values != 0)):
         raise ValueError(
             f"optimal_stroke: displacement must be a number or {k} coordinates, not all zero, got {displacement}."
         )
-    if values.ndim == 0 and free != 1 and k > 1 and (free == 0 or values < 0):
-        wanted = "a positive length" if free else f"a vector of {k} coordinates, since {name} has no translations"
+    # A number is the length of the translation, unless there is one translation or one coordinate: then it is that.
+    is_length = values.ndim == 0 and translations != 1 and k > 1
+    if is_length and (translations == 0 or values < 0):
+        wanted = (
+            "a positive length" if translations else f"a vector of {k} coordinates, since {name} has no translations"
+        )
         raise ValueError(
             f"optimal_stroke: the displacement of a swimmer in {name} must be {wanted}, got {displacement}."
         )
@@ -72,17 +81,17 @@ def checked_limits(
     bounds: Any, rates: Any, m: int
 ) -> tuple[tuple[Float[Array, " b"], Float[Array, " b"]], tuple[int, ...]]:
     """((lower, upper), indices) of the components of (r, r') that have bounds; ValueError for bounds that are wrong."""
-    ends = np.tile([[-np.inf], [np.inf]], m) if bounds is None else np.asarray(numbers(bounds))
-    if ends.shape != (2, m) or not np.all(ends[0] < ends[1]):
+    shape_bounds = np.tile([[-np.inf], [np.inf]], m) if bounds is None else np.asarray(numbers(bounds))
+    if shape_bounds.shape != (2, m) or not np.all(shape_bounds[0] < shape_bounds[1]):
         raise ValueError(f"optimal_stroke: bounds must be (lower[{m}], upper[{m}]) with lower < upper, got {bounds}.")
-    if np.any(np.isfinite(ends[0]) != np.isfinite(ends[1])):
+    if np.any(np.isfinite(shape_bounds[0]) != np.isfinite(shape_bounds[1])):
         raise ValueError(f"optimal_stroke: bound a shape variable on both sides or leave both infinite, got {bounds}.")
     largest = np.full(m, np.inf) if rates is None else np.asarray(numbers(rates))
     if largest.shape != (m,) or not np.all(largest > 0):
         raise ValueError(
             f"optimal_stroke: rates must be {m} positive numbers, the largest |r'| of each shape variable, got {rates}."
         )
-    lower, upper = np.concatenate([ends, [-largest, largest]], axis=1)
+    lower, upper = np.concatenate([shape_bounds, [-largest, largest]], axis=1)
     bounded = np.isfinite(lower)
     return (floating(lower[bounded]), floating(upper[bounded])), tuple(np.flatnonzero(bounded).tolist())
 
@@ -105,13 +114,17 @@ def check_guess(
 ) -> None:
     """Raise ValueError unless the guess is a stroke of m shape variables that moves, enters the bounds, and is closed
     or has the given ends."""
-    start, last = (np.asarray(guess(floating(t))) for t in (0.0, 1.0))
+    start = np.asarray(guess(floating(0.0)))
+    last = np.asarray(guess(floating(1.0)))
     if start.shape != (m,):
         raise ValueError(f"optimal_stroke: guess must be a stroke of {m} shape variables, got shapes {start.shape}.")
     r = np.asarray(jax.vmap(guess)(jnp.linspace(0.0, 1.0, 65)))
     if np.all(r == r[:1]):
         raise ValueError(f"optimal_stroke: the guess stands still at {start}; give a loop or a shape.")
-    if bounds is not None and not np.any(np.all((np.asarray(bounds[0]) < r) & (r < np.asarray(bounds[1])), axis=1)):
+    is_inside = True
+    if bounds is not None:
+        is_inside = np.all((np.asarray(bounds[0]) < r) & (r < np.asarray(bounds[1])), axis=1)
+    if not np.any(is_inside):
         raise ValueError(
             f"optimal_stroke: the guess lies outside of the bounds all the way: {where_outside(swimmer, r, *bounds)}."
             " Give a guess that passes through shapes inside of them, such as a smaller one around their middle, or a"
@@ -129,22 +142,29 @@ def check_guess(
 def where_outside(swimmer: AbstractLocomotion, shapes: Any, lower: Any, upper: Any) -> str:
     """For a message: which shape variable of shapes [T, m] is farthest beyond its bounds, where and by how much. Of
     more than one shape these are those of a stroke at evenly spaced times from 0 to 1."""
-    shapes, lower, upper = np.asarray(shapes), np.asarray(lower), np.asarray(upper)
+    shapes = np.asarray(shapes)
+    lower = np.asarray(lower)
+    upper = np.asarray(upper)
     beyond = np.maximum(shapes - upper, lower - shapes)
-    at, variable = (int(i) for i in np.unravel_index(np.argmax(beyond), beyond.shape))
-    value = shapes[at, variable]
+    farthest = np.unravel_index(np.argmax(beyond), beyond.shape)
+    place = int(farthest[0])
+    variable = int(farthest[1])
+    value = shapes[farthest]
     names = getattr(swimmer, "shape_names", None)
     named = f"r[{variable}]" if names is None else f"r[{variable}] ({names[variable]})"
-    when = "" if len(shapes) == 1 else f" at t = {at / (len(shapes) - 1):.3g}"
-    if beyond[at, variable] == 0:
+    when = "" if len(shapes) == 1 else f" at t = {place / (len(shapes) - 1):.3g}"
+    if beyond[farthest] == 0:
         return f"{named} is {value:.6g}{when}, on its bound"
     side = f"above {upper[variable]:.6g}" if value > upper[variable] else f"below {lower[variable]:.6g}"
-    return f"{named} is {value:.6g}{when}, {beyond[at, variable]:.3g} {side}"
+    return f"{named} is {value:.6g}{when}, {beyond[farthest]:.3g} {side}"
 
 
 def check_places(swimmer: Costly, bounds: Any, **shapes) -> None:
-    """Raise ValueError if a given shape lies outside of the bounds, or if the shape metric is singular there."""
-    for name, shape in ((name, shape) for name, shape in shapes.items() if shape is not None):
+    """Raise ValueError if one of the arguments `shapes`, by name, lies outside of the bounds, or if the shape metric is
+    singular there; None is passed over."""
+    for name, shape in shapes.items():
+        if shape is None:
+            continue
         if bounds is not None and not np.all((np.asarray(bounds[0]) < shape) & (shape < np.asarray(bounds[1]))):
             raise ValueError(
                 f"optimal_stroke: {name} lies at the shape {np.asarray(shape)}, outside of the bounds:"
@@ -162,8 +182,10 @@ def check_places(swimmer: Costly, bounds: Any, **shapes) -> None:
 def shape_ends(base: Any, ends: Any) -> tuple[Float[Array, " m"] | None, Float[Array, " m"] | None]:
     """(first shape, last shape) of the stroke from `base` or `ends`; the first is None if it is free, the last None
     for a closed stroke."""
+    if ends is None and base is None:
+        return None, None
     if ends is None:
-        return (None if base is None else checked_shape("base", base)), None
+        return checked_shape("base", base), None
     if base is not None or not isinstance(ends, tuple | list) or len(ends) != 2:
         raise ValueError(f"optimal_stroke: ends must be (first shape, last shape), without base=; got {ends}.")
     first = checked_shape("ends", ends[0])
@@ -179,12 +201,15 @@ def _drags(swimmer: AbstractLinkSwimmer) -> Float[Array, "..."]:
 
 
 def check_moves(swimmer: AbstractLocomotion, displacement: Float[ArrayLike, "..."]) -> None:
-    """Raise ValueError if links with the same drag along and across them are to be displaced: they can only turn."""
+    """Raise ValueError if links with the same drag along and across them are to be displaced without a turn: their
+    strokes can only turn them."""
     if not (isinstance(swimmer, AbstractLinkSwimmer) and known((swimmer, displacement))):
         return
     along, across = np.asarray(_drags(swimmer))[:, :2].T
+    # A displacement that is a number is a length, without a turn.
     turn = np.asarray(displacement)[swimmer.group.translations :] if np.ndim(displacement) else np.zeros(1)
-    if np.allclose(along, across, rtol=1e-9, atol=0) and np.all(turn == 0):
+    is_isotropic = np.allclose(along, across, rtol=1e-9, atol=0)
+    if is_isotropic and np.all(turn == 0):
         raise ValueError(
             f"optimal_stroke: no stroke of {type(swimmer).__name__} leads to {np.asarray(displacement)}: its drag is"
             " the same along the links and across them (drag_ratio=1), so that the centre of drag stays where it is."
@@ -194,7 +219,8 @@ def check_moves(swimmer: AbstractLocomotion, displacement: Float[ArrayLike, "...
 
 
 def check_frame(swimmer: AbstractLocomotion, bounds: Any, base: Any, ends: Any) -> None:
-    """Raise ValueError for a body that needs bounds, without bounds, a base and ends."""
+    """Raise ValueError for a body of which no stroke is best among all, as its `needs_bounds` explains, unless bounds,
+    a base or ends keep strokes in place."""
     if swimmer.needs_bounds is None or not (bounds is None and base is None and ends is None):
         return
     raise ValueError(
@@ -205,7 +231,8 @@ def check_frame(swimmer: AbstractLocomotion, bounds: Any, base: Any, ends: Any) 
 
 def check_count(swimmer: AbstractLocomotion, m: int, closed: bool) -> None:
     """Raise ValueError unless shapes have as many variables as the body says, and a closed stroke at least two."""
-    name, count = type(swimmer).__name__, swimmer.shape_count
+    name = type(swimmer).__name__
+    count = swimmer.shape_count
     if count is not None and m != count:
         raise ValueError(
             f"optimal_stroke: {name} has {count} shape variable{'s' * (count > 1)}{_names_of_shape(swimmer)}, got"
@@ -225,7 +252,8 @@ def _names_of_shape(swimmer: AbstractLocomotion) -> str:
 
 
 def check_density(swimmer: AbstractLocomotion, density: Any, m: int) -> None:
-    """Raise ValueError for the length as a cost, and for what gives no number at m shape variables."""
+    """Raise ValueError for a density of which no stroke is the only best one, since its cost is the same at any pace,
+    and for one that gives no number at m shape variables."""
     if unwrapped(density) is length:
         raise ValueError(
             "optimal_stroke: density=length is the same at any pace, so that no stroke is the only best one; leave it"
@@ -237,6 +265,7 @@ def check_density(swimmer: AbstractLocomotion, density: Any, m: int) -> None:
             " not depend on the speed, so that no stroke is the only best one. Pass another density=, such as"
             " lambda swimmer, r, rdot: gd.costs.energy(swimmer, r, rdot) ** 2, which is least at a constant power."
         )
+    # Energies give numbers; others are traced, which finds out the shape of what they give without computing it.
     if not is_energy(density):
         shape = jax.ShapeDtypeStruct((m,), jnp.result_type(float))
         state = (shape,) * (1 + derivatives_taken(density))
@@ -244,7 +273,7 @@ def check_density(swimmer: AbstractLocomotion, density: Any, m: int) -> None:
 
 
 def check_acceleration(density: Any, method: AbstractStrokeMethod, base: Any, ends: Any) -> None:
-    """Raise ValueError if a density takes accelerations, and strokes may turn corners, or the method takes no such."""
+    """Raise ValueError if a density takes accelerations, and strokes may turn corners or the method is gd.Wong."""
     if derivatives_taken(density) == 1:
         return
     corners = isinstance(method, Direct) and method.corners is not None
@@ -277,7 +306,8 @@ def _has_any_pace(swimmer: AbstractLocomotion, m: int) -> bool:
     """Whether a body of m shape variables is known to dissipate a power of degree one in the velocities."""
     if not isinstance(swimmer, AbstractForceBalance) or not known(swimmer):
         return False
-    degree = float(swimmer.degree(jnp.zeros(m) if swimmer.first_shape is None else swimmer.first_shape))
+    shape = jnp.zeros(m) if swimmer.first_shape is None else swimmer.first_shape
+    degree = float(swimmer.degree(shape))
     return abs(degree - 1) < 1e-6
 
 
@@ -295,8 +325,8 @@ def check_kinds(swimmer: Any, method: Any, density: Any) -> None:
         )
     if not callable(density):
         raise ValueError(f"optimal_stroke: density must be a function (swimmer, r, r') → number, got {density!r}.")
-    whole = isinstance(method.harmonics, int) and isinstance(method.steps, int)
-    if not whole or method.harmonics < 1 or method.steps < 2 * method.harmonics:
+    are_integers = isinstance(method.harmonics, int) and isinstance(method.steps, int)
+    if not are_integers or method.harmonics < 1 or method.steps < 2 * method.harmonics:
         raise ValueError(
             f"optimal_stroke: {method.harmonics} harmonics and {method.steps} steps of the method: want at least 1, and"
             " two steps for each; six are well resolved."
@@ -304,7 +334,8 @@ def check_kinds(swimmer: Any, method: Any, density: Any) -> None:
 
 
 def check_corners(method: Any, base: Any, ends: Any, rates: Any, period: Any) -> None:
-    """Raise ValueError for a number of corners that is none, and for what a stroke with corners knows nothing of."""
+    """Raise ValueError unless the corners of the method are None or an integer from 2 on, and for an argument that goes
+    only with strokes without corners."""
     corners = method.corners if isinstance(method, Direct) else None
     if corners is None:
         return
@@ -330,7 +361,7 @@ def check_smooth(name: str, method: Any) -> None:
 
 def checked_period(swimmer: AbstractLocomotion, period: Any, base: Any, ends: Any, method: Any) -> Scalar | None:
     """How long a stroke takes, as a number; None where all shapes are driven. ValueError for a body without passive
-    hinges, and for what these leave no room for."""
+    hinges, and for arguments that cannot be met where springs move some of the hinges."""
     if period is None:
         return None
     name = type(swimmer).__name__

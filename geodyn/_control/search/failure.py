@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,12 +24,13 @@ from geodyn._locomotion.strokes.pieces import SequenceStroke
 from geodyn._locomotion.strokes.stroke import FourierStroke, Stroke, bumps, shape_and_rate
 
 FEW_ITERATIONS = 30
+"""The bound on the iterations of each search by which `farthest_led` goes on."""
 
 SHORT = 0.02
-"""A piece between corners that has shrunk to this part of its share of the stroke has vanished."""
+"""A piece between two corners counts as vanished if it is shorter than this part of the mean of the pieces."""
 
 STRAIGHT = 0.05
-"""A corner by which a stroke turns less than by this angle, in radians, is none."""
+"""A corner counts as none if the stroke turns there by less than this angle, in radians."""
 
 
 class StrokeError(RuntimeError):
@@ -58,7 +59,11 @@ class StrokeError(RuntimeError):
 def failure(
     optimum: OptimalStroke, problem: StrokeProblem, start: PyTree, method: AbstractStrokeMethod, search: Callable
 ) -> StrokeError:
-    """The error for a search that began at the unknowns `start`; `search` is `optimal_stroke`, to try others."""
+    """The error for a search that began at the unknowns `start`: where it stopped, and what may be the reason.
+
+    `search` is `gd.optimal_stroke`, which tries nearer displacements. It is an argument because its module imports this
+    one.
+    """
     if optimum.result in (RESULTS.successful, RESULTS.astray):
         reason = _singular(optimum) or "; the steps of the search are too few to tell where it leads"
     elif optimum.result in (RESULTS.too_few_harmonics, RESULTS.largest):
@@ -94,23 +99,24 @@ def failure(
 
 def is_certified(optimum: OptimalStroke, displacement: Float[Array, "..."]) -> bool:
     """Whether the search converged to a stroke that reaches the displacement to 10 % on twice the steps too."""
-    return bool(optimum.successful) and bool(
-        reaches(optimum.displacement, displacement, getattr(getattr(optimum.evidence, "problem", None), "free", ()))
-    )
+    problem = getattr(optimum.evidence, "problem", None)
+    free = getattr(problem, "free", ())
+    return bool(optimum.successful) and bool(reaches(optimum.displacement, displacement, free))
 
 
 def reaches(
     displacement: Float[Array, "..."], wanted: Float[Array, "..."], free: tuple[int, ...] = ()
 ) -> Bool[Array, ""]:
-    """Whether a displacement is the wanted one to 10 % but for its `free` components; inside of grad, of the values
-    alone."""
-    return _near(*jax.lax.stop_gradient((displacement, wanted)), free)
+    """Whether a displacement is the wanted one to 10 %, leaving out the components with the indices `free`. The answer
+    has no derivative, also where its arguments are differentiated."""
+    return _reaches(jax.lax.stop_gradient(displacement), jax.lax.stop_gradient(wanted), free)
 
 
 @jit
-def _near(displacement: Float[Array, "..."], wanted: Float[Array, "..."], free: tuple[int, ...]) -> Bool[Array, ""]:
+def _reaches(displacement: Float[Array, "..."], wanted: Float[Array, "..."], free: tuple[int, ...]) -> Bool[Array, ""]:
     miss = jnp.atleast_1d(displacement - wanted)
-    return jnp.linalg.norm(miss.at[np.array(free, int)].set(0.0)) < 0.1 * jnp.linalg.norm(wanted)
+    bound_miss = miss.at[np.array(free, int)].set(0.0)
+    return jnp.linalg.norm(bound_miss) < 0.1 * jnp.linalg.norm(wanted)
 
 
 def _singular(optimum: OptimalStroke) -> str:
@@ -119,7 +125,8 @@ def _singular(optimum: OptimalStroke) -> str:
     shapes = np.asarray(jax.vmap(optimum.stroke)(np.linspace(0.0, 1.0, 257)))
     if not np.all(np.isfinite(shapes)):
         return ""
-    # Also slightly outside of the stroke, since the search accepts no step to shapes where the swimmer is not defined.
+    # Also at shapes 1 % farther from the middle of the stroke: the search accepts no step to shapes where the swimmer
+    # is not defined, so that the stroke itself only comes near to them.
     around = np.concatenate([shapes, shapes + 0.01 * (shapes - shapes.mean(axis=0))])
     body = optimum.swimmer
     rates = jnp.eye(shapes.shape[1])
@@ -128,24 +135,25 @@ def _singular(optimum: OptimalStroke) -> str:
         """The largest velocity for a unit rate of one shape variable."""
         return jnp.max(jnp.abs(jax.vmap(lambda rate: body.velocity(r, rate))(rates)))
 
-    sizes = np.asarray(jax.vmap(fastest)(jnp.asarray(around)))
-    sizes = np.where(np.isfinite(sizes), sizes, np.inf)
-    if np.max(sizes) <= 30 * np.median(sizes):
+    speeds = np.asarray(jax.vmap(fastest)(jnp.asarray(around)))
+    speeds = np.where(np.isfinite(speeds), speeds, np.inf)
+    if np.max(speeds) <= 30 * np.median(speeds):
         return ""
+    singular = around[np.argmax(speeds)]
     return (
         f"; {type(optimum.swimmer).__name__} is singular, or not defined, near its shape"
-        f" {around[np.argmax(sizes)].round(4).tolist()}, and ever cheaper strokes may lead there: bounds= that keep"
+        f" {singular.round(4).tolist()}, and ever cheaper strokes may lead there: bounds= that keep"
         " away from there make one the best"
     )
 
 
 def _needless_corner(stroke: Stroke) -> str:
-    """For the message: a piece of a stroke with corners that has all but vanished, or a corner without an angle; else
-    empty. Both wander, since the stroke is as good without them."""
+    """For the message: a piece of a stroke with corners that has all but vanished, or a corner at which the stroke
+    hardly turns; else empty. A search cannot settle where such a corner lies: the stroke is as good without it."""
     if not isinstance(stroke, SequenceStroke) or stroke.widths is None:
         return ""
     pieces = stroke.coefficients.shape[0]
-    # The times of the pieces are as their lengths, since the cost is constant along a best stroke.
+    # The shares of the time are those of the length too, since a best stroke runs at a constant cost.
     shortest = float(jnp.min(stroke.widths))
     if shortest < SHORT / pieces:
         return (
@@ -166,12 +174,15 @@ def _turns(stroke: SequenceStroke) -> Float[Array, " N"]:
     knots = stroke.knots
     sides = jnp.roll(knots, -1, axis=0) - knots
     terms = stroke.coefficients.shape[2]
-    slope = jax.jacfwd(lambda s: bumps(s, terms))
-    leaving = sides + stroke.coefficients @ slope(0.0)
-    arriving = jnp.roll(sides + stroke.coefficients @ slope(1.0), 1, axis=0)
+    bump_rates = jax.jacfwd(lambda s: bumps(s, terms))
+    # The velocities with which the stroke leaves each corner and arrives there, at the end of the piece before.
+    leaving = sides + stroke.coefficients @ bump_rates(0.0)
+    arriving = jnp.roll(sides + stroke.coefficients @ bump_rates(1.0), 1, axis=0)
     products = jnp.sum(leaving * arriving, axis=1)
     sizes = jnp.linalg.norm(leaving, axis=1) * jnp.linalg.norm(arriving, axis=1)
-    return jnp.arccos(jnp.clip(products / sizes, -1.0, 1.0))
+    # Rounding can take the cosine beyond 1.
+    cosines = jnp.clip(products / sizes, -1.0, 1.0)
+    return jnp.arccos(cosines)
 
 
 def _sticking(optimum: OptimalStroke) -> str:
@@ -179,10 +190,11 @@ def _sticking(optimum: OptimalStroke) -> str:
     body = optimum.swimmer
     if not isinstance(body, AbstractForceBalance) or body.held is None:
         return ""
-    sticks = body.held
+    held = body.held
 
     def sticks_at(t: Scalar) -> Bool[Array, ""]:
-        return sticks(*shape_and_rate(optimum.stroke, t))[0]
+        r, rdot = shape_and_rate(optimum.stroke, t)
+        return held(r, rdot)[0]
 
     if not jnp.any(jax.vmap(sticks_at)(jnp.linspace(0.0, 1.0, 257))):
         return ""
@@ -193,8 +205,8 @@ def _sticking(optimum: OptimalStroke) -> str:
 
 
 def _flat(optimum: OptimalStroke) -> str:
-    """For the message: the second variation if it is almost zero, so that the search is slow in a flat valley of the
-    energy, which the truncation of the series distorts; else empty."""
+    """For the message: the second variation if it is almost zero; else empty. Then the energy is flat in one direction,
+    and the search is slow along it, also because the truncated series distorts so small differences."""
     if not abs(optimum.second_order) < 1e-4:
         return ""
     return (
@@ -209,7 +221,7 @@ def _outside(problem: StrokeProblem, start: PyTree) -> str:
     m = shapes.shape[1]
     limits = np.tile([[-np.inf], [np.inf]], m)
     for place, variable in enumerate(problem.bounded):
-        if variable < m:  # The others are bounds of rates.
+        if variable < m:  # From m on they are bounds of rates.
             limits[:, variable] = [bound[place] for bound in problem.bounds]
     if np.all((limits[0] <= shapes) & (shapes <= limits[1])):
         return ""
@@ -222,8 +234,9 @@ def _outside(problem: StrokeProblem, start: PyTree) -> str:
 def _reach(problem: StrokeProblem, start: PyTree, method: AbstractStrokeMethod, search: Callable) -> str:
     """For the message: how far strokes around the initial shape can lead, as far as `farthest_led` finds out."""
     target = problem.displacement
-    held = problem.bounded or problem.base is not None
-    hint = "" if held else "; if ever cheaper strokes lead there, bounds= or base= make one the best"
+    is_confined = problem.bounded or problem.base is not None
+    hint = "" if is_confined else "; if ever cheaper strokes lead there, bounds= or base= make one the best"
+    # Strokes are followed to growing numbers D: not to vectors, and not from strokes with other unknowns.
     if target.ndim or problem.bounded or not isinstance(start, FourierStroke):
         return ", which may be more than strokes like the guess can reach" + afloat(problem.swimmer) + hint
     around = f" strokes around the shape {(np.round(start.mean, 6) + 0.0).tolist()}"
@@ -236,6 +249,16 @@ def _reach(problem: StrokeProblem, start: PyTree, method: AbstractStrokeMethod, 
     return f";{around} were followed to {abs(led):.6g}: begin a gd.stroke_family there{hint}"
 
 
+class _Followed(NamedTuple):
+    """An optimal stroke of the family that `farthest_led` follows."""
+
+    displacement: float
+    energy: float
+    slope: float
+    """The size of the derivative dE/dD of the energy by the displacement."""
+    stroke: Any
+
+
 def farthest_led(
     swimmer: Costly, centre: Float[Array, " m"], target: float | Scalar, method: Direct, search: Callable
 ) -> tuple[float | None, float | None]:
@@ -244,46 +267,62 @@ def farthest_led(
 
     It runs the compiled search at growing displacements D, each time from the last stroke. The energy E(D) is convex up
     to the fold. At the fold (dE/dD)⁻² has a simple zero, so that its position is found by linear extrapolation."""
-    method, fails, fold = dataclasses.replace(method, max_iterations=FEW_ITERATIONS), 0, np.inf
-    sign, most, done = np.sign(float(target)), abs(float(target)), []
+    method = dataclasses.replace(method, max_iterations=FEW_ITERATIONS)
+    sign = np.sign(float(target))
+    most = abs(float(target))
+    followed: list[_Followed] = []
+    failures = 0
+    fold = np.inf
     aim = most / 8
-    while fails < 4 and len(done) < 24:
-        guess, wanted = done[-1][3] if done else centre, jnp.asarray(sign * aim, float)
+    while failures < 4 and len(followed) < 24:
+        guess = followed[-1].stroke if followed else centre
+        wanted = jnp.asarray(sign * aim, float)
         try:
             found = search(swimmer, guess, displacement=wanted, method=method, throw=False)
         except ValueError:
             break
-        here = (aim, float(found.cost), abs(float(found.multiplier)), found.stroke)
-        if not is_certified(found, wanted) or (done and not _goes_on(done[-1], here)):
-            fails += 1
-            aim = (aim + done[-1][0]) / 2 if done else aim / 4
+        here = _Followed(aim, float(found.cost), abs(float(found.multiplier)), found.stroke)
+        if not is_certified(found, wanted) or (followed and not _may_follow(followed[-1], here)):
+            failures += 1
+            aim = (aim + followed[-1].displacement) / 2 if followed else aim / 4
             continue
-        done.append(here)
+        followed.append(here)
         if aim >= most:
             break
-        if len(done) > 1:
-            (d, _, m, _), (D, _, M, _) = done[-2:]
-            fold = D + (D - d) / ((M / m) ** 2 - 1) if m < M else np.inf
+        if len(followed) > 1:
+            fold = _extrapolated_fold(followed[-2], followed[-1])
         if fold - aim < 1e-6 * aim:
             break
         aim = min(most, 1.5 * aim, aim + 0.9 * (fold - aim))
-    if not done:
+    if not followed:
         return None, None
-    last = done[-1][0]
-    return last, fold if last < most and fold < min(1.1 * last, most) else None
+    last = followed[-1].displacement
+    # A fold that was extrapolated from afar is not taken for one.
+    is_near_fold = last < most and fold < min(1.1 * last, most)
+    return last, fold if is_near_fold else None
 
 
-def _goes_on(before: tuple[float, float, float, Any], after: tuple[float, float, float, Any]) -> bool:
-    """Whether two strokes (D, E, dE/dD, …) may lie on one branch, on which E(D) is convex."""
-    (d, e, m, _), (D, E, M, _) = before, after
-    return m * (D - d) * 0.99 <= E - e <= 1.01 * M * (D - d)
+def _extrapolated_fold(before: _Followed, after: _Followed) -> float:
+    """The displacement at which the line through the two values of (dE/dD)⁻² is zero; ∞ if they do not decrease."""
+    if not before.slope < after.slope:
+        return np.inf
+    step = after.displacement - before.displacement
+    return after.displacement + step / ((after.slope / before.slope) ** 2 - 1)
+
+
+def _may_follow(before: _Followed, after: _Followed) -> bool:
+    """Whether two strokes may lie on one branch: there E(D) is convex, so that between them it rises by at least its
+    slope at the first and at most its slope at the second, here to 1 %."""
+    step = after.displacement - before.displacement
+    rise = after.energy - before.energy
+    return before.slope * step * 0.99 <= rise <= 1.01 * after.slope * step
 
 
 def afloat(swimmer: AbstractLocomotion) -> str:
     """A hint for a free body in the plane, whose centre of mass strokes cannot move; empty for others."""
-    free = isinstance(swimmer, AbstractDeformableBody) and isinstance(swimmer.group, SE2)
+    is_free_body = isinstance(swimmer, AbstractDeformableBody) and isinstance(swimmer.group, SE2)
     return (
         "; a body afloat keeps its centre of mass where it is: ask for its turn, gd.bundles.Heading(body)"
-        if free
+        if is_free_body
         else ""
     )
