@@ -31,7 +31,7 @@ from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.strokes.stroke import floating
 
 Costly = AbstractInvariantMetric | AbstractForceBalance
-"""What strokes of a body cost: bodies with a metric of shapes, and those that balance forces."""
+"""Bodies whose strokes have a cost: those with a metric of shapes, and those that balance forces."""
 
 Density = TypeAliasType(
     "Density",
@@ -60,7 +60,7 @@ def energy(swimmer: Costly, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> 
         >>> print(gd.costs.energy(beanie, jnp.array([0.0]), jnp.array([2.0])), 3.0 * 1.0 / (3.0 + 1.0) * 2.0**2)
         3.0 3.0
     """
-    _ask(swimmer, r)
+    _require_metric(swimmer, r)
     return power_of(swimmer, r, rdot)
 
 
@@ -91,6 +91,7 @@ def length(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[
     """
     power = energy(swimmer, r, rdot)
     moving = power > 0
+    # At rest the root is not taken of 0, where its derivative is infinite.
     return jnp.where(moving, jnp.sqrt(jnp.where(moving, power, 1.0)), 0.0)
 
 
@@ -114,8 +115,8 @@ def torque(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[
         >>> print(f"{gd.costs.torque(swimmer, r, rdot):.6f} {torques @ torques:.6f}")
         0.019957 0.019957
     """
-    _ask(swimmer, r)
-    return jnp.sum((reduction(swimmer, r)[1] @ rdot) ** 2)
+    _require_metric(swimmer, r)
+    return jnp.sum((reduction(swimmer, r)[1] @ rdot) ** 2)  # The second of the reduction is the metric.
 
 
 @checked
@@ -149,7 +150,7 @@ def covariant_acceleration(
         Hatton et al., *IEEE Trans. Robot.* 38 (2022) 3279 (the cost); do Carmo, *Riemannian Geometry* (1992), chapter
         2.
     """
-    _ask(swimmer, r)
+    _require_metric(swimmer, r)
     metric, forces = _metric_and_forces(swimmer, r, rdot, rddot)
     return forces @ solve(metric, forces)
 
@@ -191,8 +192,9 @@ def inertial_torque(
             f"inertial_torque: {type(swimmer).__name__} has no inertia, its metric is the power that it dissipates: its"
             " torques are those of gd.costs.torque."
         )
-    _ask(swimmer, r)
-    return jnp.sum(_metric_and_forces(swimmer, r, rdot, rddot)[1] ** 2)
+    _require_metric(swimmer, r)
+    _, forces = _metric_and_forces(swimmer, r, rdot, rddot)
+    return jnp.sum(forces**2)
 
 
 def _metric_and_forces(
@@ -200,13 +202,14 @@ def _metric_and_forces(
 ) -> tuple[Float[Array, "m m"], Float[Array, " m"]]:
     """The metric G, and `d/dt (G r') − ½ r'ᵀ ∂G r'`, which is G times the acceleration."""
 
-    def metric_at(r: Float[Array, " m"]) -> tuple[Float[Array, "m m"], Float[Array, "m m"]]:
+    def metric_twice(r: Float[Array, " m"]) -> tuple[Float[Array, "m m"], Float[Array, "m m"]]:
+        """The metric to be differentiated, and again as what jacfwd returns besides the derivative."""
         metric = reduction(swimmer, r)[1]
         return metric, metric
 
-    slope, metric = jax.jacfwd(metric_at, has_aux=True)(r)  # Its last index is that of ∂_i.
-    change = jnp.sum(slope * rdot[None, :, None], axis=1)
-    return metric, metric @ rddot + change @ rdot - rdot @ change / 2
+    slope, metric = jax.jacfwd(metric_twice, has_aux=True)(r)  # slope[i, j, k] = ∂_k G_ij
+    momentum_slope = jnp.sum(slope * rdot[None, :, None], axis=1)  # [i, k] = ∂_k G_ij r'^j
+    return metric, metric @ rddot + momentum_slope @ rdot - rdot @ momentum_slope / 2
 
 
 @checked
@@ -249,8 +252,9 @@ class PeakRate(eqx.Module):
         return jnp.mean((rdot / self.limits) ** self.power)
 
 
-def _ask(swimmer: AbstractLocomotion, r: Float[Array, " m"]) -> None:
-    """Raises ValueError if the metric of a swimmer is none; inside jit `gd.cost` asks."""
+def _require_metric(swimmer: AbstractLocomotion, r: Float[Array, " m"]) -> None:
+    """Raise ValueError if what a swimmer gives as its metric is none at the shape r, such as one that is not positive;
+    inside jit values are not known, and `gd.cost` checks them outside."""
     if not isinstance(r, Tracer):
         require_defined("cost", swimmer, check_law, r, _law(swimmer, r))
 
@@ -266,9 +270,9 @@ def derivatives_taken(density: Density) -> int:
         parameters = inspect.signature(unwrapped(density)).parameters.values()
     except (TypeError, ValueError):  # Some built-in functions have no signature.
         return 1
-    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    # Those with a default value are not arguments but numbers that the function is given where it is written.
-    required = [x for x in parameters if x.kind in by_place and x.default is inspect.Parameter.empty]
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    # Parameters with a default value are settings, as in `lambda swimmer, r, rdot, weight=2.0: …`, and no derivatives.
+    required = [x for x in parameters if x.kind in positional and x.default is inspect.Parameter.empty]
     return 2 if len(required) > 3 else 1
 
 
@@ -278,5 +282,5 @@ def value_of(density: Density, swimmer: Costly, state: tuple[Float[Array, " m"],
 
 
 def is_energy(density: Density) -> bool:
-    """Whether a density is the function `energy`, which is known to be quadratic in r', also wrapped by `as_pytree`."""
+    """Whether a density is the function `energy`, also wrapped by `as_pytree`: of it more is known than of others."""
     return unwrapped(density) is energy

@@ -27,12 +27,12 @@ from geodyn._locomotion.strokes.stroke import (
 )
 
 ACCURATE = 1e-6
-"""The largest relative error of the lengths of a stroke: so many digits has then the statement that its power is
-constant."""
+"""The largest relative error of the lengths of a stroke, and so about that of the power that shall be constant."""
 
 
 class RetimedStroke(eqx.Module):
-    """A stroke with another time: `r(t) = stroke(start + rate t)`, |rate| ≤ 1; the argument is modulo 1 if `round`."""
+    """A stroke with another time: `r(t) = stroke(start + rate t)`, |rate| ≤ 1; where `round`, the stroke goes round and
+    round, that is, its time start + rate t is taken modulo 1."""
 
     stroke: Stroke
     start: Number = eqx.field(converter=floating)
@@ -133,14 +133,15 @@ class JoinedStroke(eqx.Module):
     @property
     def breaks(self) -> Float[Array, " B"]:
         """The times at which the strokes begin, and their breaks."""
-        own = [(i + jnp.append(breaks(stroke), 0.0)) / len(self.strokes) for i, stroke in enumerate(self.strokes)]
-        return jnp.concatenate(own)
+        of_each = [(i + jnp.append(breaks(stroke), 0.0)) / len(self.strokes) for i, stroke in enumerate(self.strokes)]
+        return jnp.concatenate(of_each)
 
     @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t of [0, 1]."""
         place = len(self.strokes) * jnp.asarray(t)
         now = jnp.clip(jnp.floor(place), 0, len(self.strokes) - 1).astype(int)
+        # All strokes are evaluated, those whose turn it is not in their middle, where they have shapes and derivatives.
         shapes = jnp.stack([stroke(jnp.where(now == i, place - i, 0.5)) for i, stroke in enumerate(self.strokes)])
         return shapes[now]
 
@@ -213,25 +214,32 @@ class ArclengthStroke(eqx.Module):
         """The shape at time t of [0, 1]."""
         length = self.lengths[-1] * t
         i = jnp.clip(jnp.searchsorted(self.lengths, length, side="right") - 1, 0, self.times.shape[0] - 2)
-        first, before = self.times[i], self.lengths[i]
+        start = self.times[i]
+        length_before = self.lengths[i]
 
         def newton(_: Any, time: Scalar) -> Scalar:
-            nodes = first + (time - first) * jnp.append(jnp.asarray(NODES, time.dtype), 1.0)
-            speeds = jax.vmap(lambda s: _speed(self.swimmer, self.stroke, s))(nodes)
-            passed = (time - first) * (speeds[:3] @ jnp.asarray(WEIGHTS, time.dtype))
-            return time - (before + passed - length) / speeds[3]
+            """A step to the time at which the stroke has the length; lengths since `start` are by Gauss's rule."""
+            times = start + (time - start) * jnp.append(jnp.asarray(NODES, time.dtype), 1.0)
+            speeds = jax.vmap(lambda s: _speed(self.swimmer, self.stroke, s))(times)
+            passed = (time - start) * (speeds[:3] @ jnp.asarray(WEIGHTS, time.dtype))
+            speed_now = speeds[3]
+            return time - (length_before + passed - length) / speed_now
 
         # From an error of h² two Newton steps reach rounding, and the third also makes the derivatives exact.
-        return self.stroke(jax.lax.fori_loop(0, 3, newton, jnp.interp(length, self.lengths, self.times)))
+        guess = jnp.interp(length, self.lengths, self.times)
+        return self.stroke(jax.lax.fori_loop(0, 3, newton, guess))
 
 
 def _speed(swimmer: Any, stroke: Stroke, t: Scalar) -> Scalar:
-    return costs.length(swimmer, *shape_and_rate(stroke, t))
+    """The speed of a stroke in the shape metric, `√(r'ᵀ G r')`."""
+    r, rdot = shape_and_rate(stroke, t)
+    return costs.length(swimmer, r, rdot)
 
 
 class _Lengths(NamedTuple):
-    """The `ends` of the steps, the `lengths` of the stroke up to them, the least speed there and at Gauss's nodes, and
-    by how much, in parts of the whole, the steps differ in length from those of half the size."""
+    """The times of the `ends` of steps, the `lengths` of the stroke up to them, the `slowest` speed there and at the
+    nodes of Gauss's rule, and the `error` of the lengths: by how much they differ from those by steps of half the size,
+    as a part of the whole length."""
 
     ends: Float[Array, " T"]
     lengths: Float[Array, " T"]
@@ -245,28 +253,30 @@ def _lengths(swimmer: costs.Costly, stroke: Stroke, steps: Count) -> _Lengths:
         return jax.vmap(lambda t: _speed(swimmer, stroke, t))(times)
 
     def passed(ends: Float[Array, " T"]) -> tuple[Float[Array, " _"], Scalar]:
-        """(the lengths between times, the least speed at Gauss's nodes there)."""
-        steps = jnp.diff(ends)
-        times = ends[:-1, None] + steps[:, None] * jnp.asarray(NODES, ends.dtype)[None]
+        """(the length of each step between these ends, the least speed at Gauss's nodes in them)."""
+        durations = jnp.diff(ends)
+        times = ends[:-1, None] + durations[:, None] * jnp.asarray(NODES, ends.dtype)[None]
         speeds = speeds_at(times.ravel())
-        return steps * (speeds.reshape(-1, 3) @ jnp.asarray(WEIGHTS, speeds.dtype)), jnp.min(speeds)
+        means = speeds.reshape(-1, 3) @ jnp.asarray(WEIGHTS, speeds.dtype)
+        return durations * means, jnp.min(speeds)
 
     ends = step_ends(steps, breaks(stroke))
     middles = (ends[1:] + ends[:-1]) / 2
     halved = jnp.append(jnp.stack([ends[:-1], middles], axis=1).ravel(), ends[-1])
-    within, slowest = passed(ends)
+    by_steps, slowest_within = passed(ends)
     by_halves = jnp.sum(passed(halved)[0].reshape(-1, 2), axis=1)
-    lengths = jnp.append(jnp.zeros(1, within.dtype), jnp.cumsum(within))
-    error = jnp.sum(jnp.abs(within - by_halves)) / lengths[-1]
-    return _Lengths(ends, lengths, jnp.minimum(slowest, jnp.min(speeds_at(ends))), error)
+    lengths = jnp.append(jnp.zeros(1, by_steps.dtype), jnp.cumsum(by_steps))
+    error = jnp.sum(jnp.abs(by_steps - by_halves)) / lengths[-1]
+    slowest = jnp.minimum(slowest_within, jnp.min(speeds_at(ends)))
+    return _Lengths(ends, lengths, slowest, error)
 
 
 @checked
 def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: Count = 128) -> ArclengthStroke:
     """The same way through shapes at constant power, which costs least: its energy is the square of its length.
 
-    Lengths are those of the shape metric, `∫ √(r'ᵀ G r') dt`, to O(steps⁻⁶); steps of half the size tell their error,
-    of which at most a millionth is let pass. Inside jit, what is refused outside of it is NaN.
+    Lengths are those of the shape metric, `∫ √(r'ᵀ G r') dt`, to O(steps⁻⁶); their error is estimated by steps of half
+    the size, and may be at most a millionth. Inside jit, what is refused outside of it is NaN.
 
     Args:
         swimmer: body with a metric of shapes.
@@ -290,8 +300,8 @@ def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: Cou
     ends, lengths, slowest, error = _lengths(swimmer, stroke, steps=steps)
     require_defined_along("by_arclength", swimmer, stroke, lengths)
     # Nodes are less than half a step apart, so that if the stroke halts, the speed at one of them is below this bound.
-    still = slowest <= 2 / steps * lengths[-1]
-    if not isinstance(still, Tracer) and still:
+    stands_still = slowest <= 2 / steps * lengths[-1]
+    if not isinstance(stands_still, Tracer) and stands_still:
         raise ValueError(
             f"by_arclength: the stroke stands still somewhere, as far as {steps} steps tell (its least speed is "
             f"{float(slowest / lengths[-1]):.1e} of the mean); cut it there, gd.strokes.segment(stroke, start, end), "
@@ -304,4 +314,4 @@ def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: Cou
             f" {float(error):.1e}; use steps={4 * steps}, or give its corners as `breaks`, as the strokes of gd.strokes"
             " do."
         )
-    return ArclengthStroke(swimmer, stroke, ends, nan_unless(~still & accurate, lengths, (swimmer, stroke)))
+    return ArclengthStroke(swimmer, stroke, ends, nan_unless(~stands_still & accurate, lengths, (swimmer, stroke)))

@@ -57,7 +57,9 @@ class FourierStroke(eqx.Module):
     sine: Float[Array, "m K"] = eqx.field(converter=floating)
 
     def __check_init__(self):
-        mean, cosine, sine = (jnp.shape(x) for x in (self.mean, self.cosine, self.sine))
+        mean = jnp.shape(self.mean)
+        cosine = jnp.shape(self.cosine)
+        sine = jnp.shape(self.sine)
         if len(mean) != 1 or len(cosine) != 2 or cosine != sine or cosine[0] != mean[0]:
             raise ValueError(
                 f"FourierStroke: got mean {mean}, cosine {cosine}, sine {sine}; want mean[m], cosine[m, K], sine[m, K]:"
@@ -81,8 +83,12 @@ class FourierStroke(eqx.Module):
     def fit(cls, stroke: Stroke, harmonics: Count) -> "FourierStroke":
         """The Fourier series of any stroke, up to the given harmonic, from 4 × harmonics equidistant samples."""
         samples = 4 * harmonics
-        waves = jnp.fft.rfft(jax.vmap(stroke)(jnp.arange(samples) / samples), axis=0).T * 2 / samples
-        return cls(waves[:, 0].real / 2, waves[:, 1 : harmonics + 1].real, -waves[:, 1 : harmonics + 1].imag)
+        shapes = jax.vmap(stroke)(jnp.arange(samples) / samples)
+        # cosine − i sine of each harmonic from 0 on, of which the first is twice the mean.
+        coefficients = jnp.fft.rfft(shapes, axis=0).T * 2 / samples
+        mean = coefficients[:, 0].real / 2
+        waves = coefficients[:, 1 : harmonics + 1]
+        return cls(mean, waves.real, -waves.imag)
 
     @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
@@ -120,7 +126,8 @@ class LegendreStroke(eqx.Module):
     coefficients: Float[Array, "m K"] = eqx.field(converter=floating)
 
     def __check_init__(self):
-        base, coefficients = jnp.shape(self.base), jnp.shape(self.coefficients)
+        base = jnp.shape(self.base)
+        coefficients = jnp.shape(self.coefficients)
         if len(base) != 1 or len(coefficients) != 2 or coefficients[0] != base[0]:
             raise ValueError(
                 f"LegendreStroke: got base {base}, coefficients {coefficients}; want base[m], coefficients[m, K]:"
@@ -132,8 +139,11 @@ class LegendreStroke(eqx.Module):
     def fit(cls, stroke: Stroke, base: Float[Array, " m"], terms: Count) -> "LegendreStroke":
         """The series that fits by least squares a stroke through the base at t = 0, from 4 × terms samples."""
         t = (jnp.arange(4 * terms) + 0.5) / (4 * terms)
+        # A stroke in as many shape variables as terms, each of which is one term of the series.
         basis = jax.vmap(cls(jnp.zeros(terms), jnp.eye(terms)))(t)
-        return cls(base, jnp.linalg.lstsq(basis, jax.vmap(stroke)(t) - base[None])[0].T)
+        wanted = jax.vmap(stroke)(t) - base[None]
+        coefficients = jnp.linalg.lstsq(basis, wanted)[0].T
+        return cls(base, coefficients)
 
     @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
@@ -142,13 +152,14 @@ class LegendreStroke(eqx.Module):
 
 
 def bumps(t: Number, count: int) -> Float[Array, " K"]:
-    """`P_{k+1}(x) − P_{k−1}(x)`, x = 2t − 1, k = 1…K: zero at both ends of [0, 1]."""
+    """The terms of the series of strokes with given ends: `P_{k+1}(x) − P_{k−1}(x)`, x = 2t − 1, k = 1…K, which are
+    zero at both ends of [0, 1]."""
     p = legendre(2 * t - 1, count + 2)
     return p[2:] - p[:-2]
 
 
 def legendre(x: Number | Array, count: int) -> Float[Array, "K ..."]:
-    """The Legendre polynomials P_0(x), P_1(x), …, so many of them, at least two."""
+    """The first `count` Legendre polynomials P_0(x), P_1(x), …, at least two, by Bonnet's recursion."""
     p = [jnp.ones_like(x), x]
     for k in range(1, count - 1):
         p.append(((2 * k + 1) * x * p[k] - k * p[k - 1]) / (k + 1))
@@ -182,7 +193,9 @@ class OpenStroke(eqx.Module):
     coefficients: Float[Array, "m K"] = eqx.field(converter=floating)
 
     def __check_init__(self):
-        start, end, coefficients = (jnp.shape(x) for x in (self.start, self.end, self.coefficients))
+        start = jnp.shape(self.start)
+        end = jnp.shape(self.end)
+        coefficients = jnp.shape(self.coefficients)
         if len(start) != 1 or end != start or len(coefficients) != 2 or coefficients[0] != start[0]:
             raise ValueError(
                 f"OpenStroke: got start {start}, end {end}, coefficients {coefficients}; want start[m], end[m],"
@@ -196,6 +209,7 @@ class OpenStroke(eqx.Module):
         return straight + self.coefficients @ bumps(jnp.asarray(t), self.coefficients.shape[1])
 
 
+# How messages begin that refuse what is given as a stroke.
 WANTED = "a stroke is a function t → r[m] written with jax.numpy, such as a gd.FourierStroke"
 
 
@@ -207,7 +221,7 @@ def _check_callable(stroke: Any) -> None:
 
 
 def shapes_at(stroke: Stroke, times: Float[Array, " N"]) -> Float[Array, "N m"]:
-    """The shapes at these times, by one program, which is kept for strokes of the same kind."""
+    """The shapes at these times, by one compiled program, which is kept for strokes of the same kind."""
     _check_callable(stroke)
     return _shapes_at(stroke, times)
 
@@ -244,17 +258,17 @@ def derivatives_at(stroke: Stroke, t: Number, order: int) -> tuple[Float[Array, 
     if order == 0:
         return (shape_at(stroke, t),)
 
-    def below(t: Scalar) -> tuple[Float[Array, " m"], ...]:
+    def of_lower_order(t: Scalar) -> tuple[Float[Array, " m"], ...]:
         return derivatives_at(stroke, t, order - 1)
 
-    known, slopes = jax.jvp(below, (t,), (jnp.ones_like(t),))
-    return *known, slopes[-1]
+    lower, rates = jax.jvp(of_lower_order, (t,), (jnp.ones_like(t),))
+    return *lower, rates[-1]  # The other rates are among the lower ones already.
 
 
 def breaks(stroke: Stroke) -> Float[Array | np.ndarray, " B"]:
     """The times in [0, 1] of the attribute `breaks` of a stroke, in any order; empty if it has none."""
     given = getattr(stroke, "breaks", ())
-    # What is no number of the stroke stays with numpy, since XLA takes seconds to sort constants.
+    # Breaks that are constants, as a numpy array, stay with numpy: XLA takes seconds to sort them while it compiles.
     return np.asarray(given, jnp.result_type(float)) if isinstance(given, np.ndarray) else floating(given)
 
 
@@ -266,19 +280,20 @@ def first_corner(stroke: Stroke) -> Scalar:
     near = float(np.sqrt(jnp.finfo(times.dtype).eps))
 
     def change(t: Scalar, distance: float) -> Scalar:
-        """How much the rate changes around a time, as a part of it; the period begins again after its end."""
+        """How much the rate changes from so long before a time to so long after it, as a part of the rate; the end of
+        the period is followed by its start."""
         later = jnp.where(t == 1, distance, t + distance)
         before = shape_and_rate(stroke, t - distance)[1]
         after = shape_and_rate(stroke, later)[1]
         return jnp.max(jnp.abs(after - before)) / jnp.max(jnp.abs(jnp.stack([before, after])))
 
-    # Around a corner it changes as much in a quarter of the distance; elsewhere a quarter as much.
+    # Over a quarter of the distance it changes as much at a corner, but a quarter as much where the rate is smooth.
     changes = jax.vmap(lambda t: change(t, near))(times)
-    sooner = jax.vmap(lambda t: change(t, near / 4))(times)
+    closer = jax.vmap(lambda t: change(t, near / 4))(times)
     ends = jax.vmap(stroke)(jnp.array([0.0, 1.0], times.dtype))
     is_closed = jnp.max(jnp.abs(ends[1] - ends[0])) <= near * (1 + jnp.max(jnp.abs(ends)))
     is_inside = (inside > near) & (inside < 1 - near)
-    is_corner = jnp.append(is_inside, is_closed) & (sooner > changes / 2) & (sooner > near)
+    is_corner = jnp.append(is_inside, is_closed) & (closer > changes / 2) & (closer > near)
     return jnp.min(jnp.where(is_corner, times, jnp.inf))
 
 
@@ -310,10 +325,12 @@ def check_closed(stroke: Stroke) -> None:
     r = shapes_at(stroke, jnp.linspace(0.0, 1.0, 65))
     if isinstance(r, Tracer):
         return
-    r = np.asarray(r)  # By numpy, since each operation of JAX alone is a program to be compiled.
+    r = np.asarray(r)  # In numpy, since JAX would compile each of the operations below on its own.
     if not np.all(np.isfinite(r)):
         raise ValueError(f"the stroke has shapes that are not finite numbers: it starts at {r[0]}.")
-    if not np.max(np.abs(r[-1] - r[0])) <= np.sqrt(np.finfo(r.dtype).eps) * np.max(np.abs(r - r[:1])):
+    gap = np.max(np.abs(r[-1] - r[0]))
+    size = np.max(np.abs(r - r[:1]))
+    if not gap <= np.sqrt(np.finfo(r.dtype).eps) * size:
         raise ValueError(
             f"the stroke is not closed: it starts at the shape {r[0]} and ends at {r[-1]}; give"
             " it the way back too, gd.strokes.join(stroke, back), or take a FourierStroke."
