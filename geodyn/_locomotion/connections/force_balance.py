@@ -38,7 +38,7 @@ from geodyn._locomotion.connections.connection import (
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 
 TRIALS = 6
-"""How many velocities a mean metric is the mean of."""
+"""How many velocities are tried, in the checks of a dissipation and in the mean of a `MeanMetric`."""
 
 
 class AbstractForceBalance(AbstractLocomotion):
@@ -117,11 +117,11 @@ def velocity_and_power(
 
 @jit
 def _velocity(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
-    """The velocity of a body; 0, without a derivative, where its shape rests."""
+    """The velocity of a body; 0 where its shape rests. It has no derivative there, nor at a kink."""
     xi = native_of(_balance, body, r, rdot)
     rests = jnp.all(rdot == 0)
-    rough = rests if body.has_kink is None else rests | body.has_kink(r, jax.lax.stop_gradient(xi), rdot)
-    return no_derivative_where(rough, jnp.where(rests, jnp.zeros_like(xi), xi), (xi, r, rdot))
+    has_no_slope = rests if body.has_kink is None else rests | body.has_kink(r, jax.lax.stop_gradient(xi), rdot)
+    return no_derivative_where(has_no_slope, jnp.where(rests, jnp.zeros_like(xi), xi), (xi, r, rdot))
 
 
 def _balance(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
@@ -130,18 +130,18 @@ def _balance(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Arra
     start = _start(body, r, rdot)
     if body.held is None:
         return root(lambda xi: _resistance(body, r, xi, rdot), zero, start)
-    holds, resting = body.held(r, rdot)
+    is_held, held_velocity = body.held(r, rdot)
 
-    def missing(xi: Float[Array, " k"]) -> Float[Array, " k"]:
-        """The resistance of a body that slides; of one that is held, what its velocity differs by."""
-        return jnp.where(holds, xi - resting, _resistance(body, r, xi, rdot))
+    def residual(xi: Float[Array, " k"]) -> Float[Array, " k"]:
+        """The resistance of a body that slides; of one that is held, how its velocity differs from the known one."""
+        return jnp.where(is_held, xi - held_velocity, _resistance(body, r, xi, rdot))
 
-    return root(missing, zero, jnp.where(holds, resting, start))
+    return root(residual, zero, jnp.where(is_held, held_velocity, start))
 
 
 def _start(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
-    """Where Newton's method starts: by default in no particular direction, since at 0 parts of the body may rest, where
-    forces have no slope."""
+    """Where Newton's method starts: by default at a velocity in no particular direction. At 0 parts of the body may be
+    at rest, where forces have no slope."""
     if body.guess is not None:
         return body.guess(r, rdot)
     return 0.1 * jnp.max(jnp.abs(rdot)) * trial_velocity(body.group.dim, rdot.dtype)
@@ -150,6 +150,7 @@ def _start(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array,
 def _dissipation(
     body: AbstractForceBalance, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]
 ) -> Scalar:
+    """The power that a body dissipates; ValueError if it does not define it, or if it is not one number."""
     name = type(body).__name__
     if body.dissipation is None:
         raise ValueError(
@@ -162,7 +163,8 @@ def _dissipation(
 def _resistance(
     body: AbstractForceBalance, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]
 ) -> Float[Array, " k"]:
-    """The forces and torques that resist the body velocity ξ; those of a power up to a factor, as its slope."""
+    """The forces and torques that resist the body velocity ξ. Of a body that defines the dissipation D alone they are
+    the slope ∂D/∂ξ, which is the forces up to a factor, the degree of D: they vanish at the same ξ."""
     if body.resistance is None:
         return jax.grad(lambda xi: _dissipation(body, r, xi, rdot))(xi)
     name = type(body).__name__
@@ -177,8 +179,8 @@ def _resistance(
 
 
 def _drag_power(body: AbstractForceBalance, r: Float[Array, " m"]) -> Scalar:
-    """The least power that a body with a shape at rest takes when it is dragged along each coordinate of its group, or
-    with a velocity in no particular direction, by its resistance."""
+    """The least of the powers that it takes against the resistance to drag the body, its shape at rest, along each
+    coordinate of its group and with a velocity in no particular direction."""
 
     def power(xi: Float[Array, " k"]) -> Scalar:
         return xi @ _resistance(body, r, xi, jnp.zeros_like(r))
@@ -187,14 +189,16 @@ def _drag_power(body: AbstractForceBalance, r: Float[Array, " m"]) -> Scalar:
 
 
 def _at_two_paces(body: AbstractForceBalance, r: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
-    """Twice the velocity of a body for a rate r' in no particular direction, and the velocity for 2 r'."""
+    """Twice the velocity of a body for a rate r' in no particular direction, and the velocity for 2 r'. They are equal
+    where the pace of a stroke does not matter."""
     rdot = trial_velocity(r.size, r.dtype)
     return 2 * body.velocity(r, rdot), body.velocity(r, 2 * rdot)
 
 
 def _powers(body: AbstractForceBalance, r: Float[Array, " m"]) -> tuple[Float[Array, " T"], Float[Array, " U"]]:
-    """The powers that a body dissipates at some velocities, and how much those halfway between two of them exceed the
-    means of both, which a convex power never does. Nothing where motions ask for no power."""
+    """The powers that a body dissipates at some velocities; and, for each two of these, by how much the power halfway
+    between them exceeds the mean of both, which that of a convex dissipation never does. Both are empty if the body
+    defines no dissipation; the second also if it defines a resistance, from which its motions follow then."""
     if body.dissipation is None:
         return jnp.zeros(0, r.dtype), jnp.zeros(0, r.dtype)
     k = body.group.dim
@@ -219,8 +223,9 @@ def _is_power(powers: Float[Array, " T"], excess: Float[Array, " U"]) -> tuple[B
 
 @law.register
 def _(swimmer: AbstractForceBalance, r: Float[Array, " m"]):
-    pays, convex = _is_power(*_powers(swimmer, r))
-    resists = (_drag_power(swimmer, r) > 0) & pays & convex
+    powers, excess = _powers(swimmer, r)
+    is_nonnegative, is_convex = _is_power(powers, excess)
+    resists = (_drag_power(swimmer, r) > 0) & is_nonnegative & is_convex
     if swimmer.depends_on_pace:
         return one_if(resists)
     wanted, found = _at_two_paces(swimmer, r)
@@ -238,14 +243,14 @@ def _(swimmer: AbstractForceBalance, r: Float[Array, " m"]):
             f" {float(power):.3g} where it must be positive. Is the sign of the forces the opposite?"
         )
     powers, excess = _powers(swimmer, r)
-    pays, convex = _is_power(powers, excess)
-    if not pays:
+    is_nonnegative, is_convex = _is_power(powers, excess)
+    if not is_nonnegative:
         raise ValueError(
             f"{name}: the dissipation at r = {r} is negative, {float(jnp.min(powers)):.3g} for some velocity: forces"
             " that dissipate take power from the body, and never give it any. Is its sign the opposite? What motors"
             " spend besides is a cost of strokes, density= of gd.optimal_stroke."
         )
-    if not convex:
+    if not is_convex:
         raise ValueError(
             f"{name}: the dissipation at r = {r} is not convex in the velocities (ξ, r'): halfway between two of them"
             f" it exceeds the mean of both by {float(jnp.max(excess)):.3g}. Then it is least at several velocities, or"
@@ -268,7 +273,8 @@ def _check_finite(body: AbstractForceBalance, r: Float[Array, " m"]) -> None:
     """Raise ValueError for forces or a power that are no numbers at some velocity."""
     k = body.group.dim
     for u in _trials(k + r.size, r.dtype):
-        xi, rdot = u[:k], u[k:]
+        xi = u[:k]
+        rdot = u[k:]
         values = {"resistance": _resistance(body, r, xi, rdot)}
         if body.dissipation is not None:
             values = {"dissipation": _dissipation(body, r, xi, rdot)} | values
@@ -294,9 +300,9 @@ def _check_balance(body: AbstractForceBalance, r: Float[Array, " m"]) -> None:
 
 
 class MeanMetric(AbstractInvariantMetric):
-    """The metric in (ξ, r') that is most like the dissipation D of a body: the mean over some velocities of half the
-    second derivative of D^{2/p}, where p is the degree of D. Searches begin with the strokes that are best for it, and
-    measure changes of strokes by it.
+    """A metric in (ξ, r') in place of the dissipation D of a body, which need not be quadratic: the mean over some
+    velocities of half the second derivative of D^{2/p}, where p is the degree of D. It is D itself where that is
+    quadratic. Searches begin with the strokes that are best for it, and measure changes of strokes by it.
 
     Source:
         Matveev & Troyanov, *Geom. Topol.* 16 (2012) 2135 (mean metrics of a Finsler metric).
@@ -319,30 +325,37 @@ class MeanMetric(AbstractInvariantMetric):
         def power(u: Float[Array, " n"]) -> Scalar:
             return _dissipation(self.body, r, u[:k], u[k:])
 
-        def bent(at: Float[Array, " n"]) -> Scalar:
+        def half_second_variation(at: Float[Array, " n"]) -> Scalar:
             """uᵀ H u, with H half the second derivative of D^{2/p} at a velocity."""
-            value, slope = jax.jvp(power, (at,), (u,))
-            second = jax.jvp(lambda at: jax.jvp(power, (at,), (u,))[1], (at,), (u,))[1]
-            degree = jax.jvp(power, (at,), (at,))[1] / value
-            size = value ** (2 / degree - 1) / degree
-            return size * (second + (2 / degree - 1) * slope**2 / value)
 
-        return jnp.mean(jax.vmap(bent)(_trials(u.size, u.dtype)))
+            def power_and_slope(at: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
+                """D, and its derivative along u."""
+                return jax.jvp(power, (at,), (u,))
+
+            value, slope = power_and_slope(at)
+            second = jax.jvp(lambda at: power_and_slope(at)[1], (at,), (u,))[1]
+            # By Euler's theorem on homogeneous functions.
+            degree = jax.jvp(power, (at,), (at,))[1] / value
+            # By the chain rule, with ½ · 2/p · D^{2/p − 1} taken out of both terms.
+            factor = value ** (2 / degree - 1) / degree
+            return factor * (second + (2 / degree - 1) * slope**2 / value)
+
+        return jnp.mean(jax.vmap(half_second_variation)(_trials(u.size, u.dtype)))
 
 
 def _trials(size: int, dtype: DTypeLike) -> Float[Array, "T n"]:
-    """Velocities of about the size 1 in several directions."""
+    """Velocities (ξ, r') of about the size 1, in directions that are random but the same at each call."""
     rng = np.random.default_rng(1)
     return jnp.asarray(rng.normal(size=(TRIALS, size)), dtype)
 
 
 def metric_of(swimmer: AbstractInvariantMetric | AbstractForceBalance) -> AbstractInvariantMetric:
-    """The body itself if it has a metric of shapes; else one that is like it."""
+    """The body itself if it has a metric of shapes; else the mean metric of its dissipation."""
     return swimmer if isinstance(swimmer, AbstractInvariantMetric) else MeanMetric(swimmer)
 
 
 def name_of(swimmer: AbstractInvariantMetric | AbstractForceBalance) -> str:
-    """The name of the class of a body, for messages; of a mean metric that of the body which it is like."""
+    """The name of the class of a body, for messages; for a mean metric, that of its body."""
     return type(swimmer.body if isinstance(swimmer, MeanMetric) else swimmer).__name__
 
 

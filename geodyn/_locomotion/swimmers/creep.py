@@ -1,8 +1,8 @@
 """MOTION: links whose resistance depends on the direction of their velocity, but not on its size, as in sand.
 
-Such a resistance jumps where a link comes to rest, so that no velocity need balance it. Therefore pieces creep: their
-resistance falls to zero with their velocity below a small speed, which is a part of the speeds of the body. A link that
-would stick moves with about this speed.
+Such a resistance jumps where a link comes to rest, so that it may balance at no velocity of the body. Therefore pieces
+creep: below a small speed, which is a given part of the speed of the body, their resistance falls to zero with their
+velocity. A link that would stick moves with about this speed.
 """
 
 from typing import Any, NamedTuple
@@ -16,15 +16,16 @@ from geodyn._engine.numerics.roots import root, without_derivatives
 from geodyn._foundations.typing import Array, Bool, Float, Int, Number, Scalar
 
 CREEP = 0.6
-"""Pieces creep below eps to this power of the speed of the body: 4e-10 of it in double precision."""
+"""The least creep is eps to this power: pieces creep below 4e-10 of the speed of the body in double precision."""
 
 STAGE = 0.115
-"""By which factor at most a search reduces the creep in a step: in ten steps to that."""
+"""`creeping_guess` reduces the creep in each of its stages by this factor or a weaker one: in ten stages from 1 to the
+least creep of double precision."""
 
 
 class Lines(NamedTuple):
-    """Links by their velocities along themselves, across themselves in the middle, and turning, half their lengths, and
-    the speed that is added to the first at right angles, so that it is never 0."""
+    """Links by their velocities `along` themselves, `across` themselves in the middle, and `turning`, `half` their
+    lengths, and `reach`, the velocity along with the speed of creep added in quadrature, so that it is never 0."""
 
     along: Float[Array, " L"]
     across: Float[Array, " L"]
@@ -38,19 +39,20 @@ def creeping_lines(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"],
     along, across, turning = velocities.T
     half = lengths / 2
     reach = jnp.sqrt(along**2 + slow**2)
-    # Of a body at rest as well it is divided by, and its square is.
+    # Forces are divided by the reach and by its square, also those of a body at rest: neither may be rounded to 0.
     least = jnp.finfo(reach.dtype).tiny ** 0.4
     return Lines(along, across, turning, half, jnp.maximum(reach, least))
 
 
 def speed_of(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"]) -> Scalar:
-    """The speed of the links together, as the root of the sum of the squares."""
+    """The speed of all links together: the root of the sum of the squares of their velocities along and across and of
+    those of their ends by turning."""
     along, across, turning = velocities.T
     return jnp.sqrt(jnp.sum(along**2 + across**2 + (turning * lengths / 2) ** 2))
 
 
 def least_creep(dtype: Any) -> float:
-    """The part of the speed of a body below which its pieces creep."""
+    """The part of the speed of a body below which its pieces creep, in this precision, where no other is asked for."""
     return float(jnp.finfo(dtype).eps) ** CREEP
 
 
@@ -58,8 +60,9 @@ def least_creep(dtype: Any) -> float:
 def creeping_guess(
     body: Any, r: Float[Array, " m"], rdot: Float[Array, " m"], start: Array, least: Scalar
 ) -> Float[Array, "3"]:
-    """The velocity at which the forces `body.creeping_forces(velocities, creep)` balance for the creep `least`, found
-    by way of larger ones from one that is nearly right for the creep 1; without derivatives."""
+    """The velocity at which the forces `body.creeping_forces(velocities, creep)` balance for the creep `least`. It is
+    found in stages of less and less creep, from `start`, which is nearly right for the creep 1. It has no derivatives.
+    """
     # JAX cannot transpose a loop whose length depends on numbers.
     body, r, rdot, start, least = without_derivatives((body, r, rdot, start, least))
     zero = jnp.zeros_like(start)
@@ -73,14 +76,15 @@ def creeping_guess(
             return pull(body.creeping_forces(velocities, creep))[0]
 
         found = root(resistance, zero, xi)
+        # A stage that fails is left out.
         return jnp.where(jnp.isnan(found), xi, found)
 
     return jax.lax.fori_loop(0, stages.astype(int), creep_less, start)
 
 
 def turns_about_itself(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"]) -> Bool[Array, ""]:
-    """Whether a link turns about a point of itself, without moving along itself by more than its creep: the slope of
-    the force along it has a logarithm there, which is infinite but for the creep."""
+    """Whether a link turns about a point of itself and moves along itself no faster than it creeps. The slope of the
+    force along it is logarithmic there, infinite if it were not for the creep."""
     along, across, turning = jnp.abs(velocities.T)
     swept = turning * lengths / 2
     speed = jnp.sqrt(jnp.sum(along**2 + across**2 + swept**2))
@@ -90,16 +94,17 @@ def turns_about_itself(velocities: Float[Array, "L 3"], lengths: Float[Array, " 
 
 def inverse_tangent(d: Scalar, z: Float[Array, " n"]) -> Float[Array, " n"]:
     """`arctan(√d z) / √d`, which is `artanh(√−d z) / √−d` for negative d, and z for d = 0."""
-    size = d * z**2
-    is_small = jnp.abs(size) < 0.01
-    # Near 0 the closed forms lose digits: there by the series Σ (−d z²)ᵏ/(2k + 1).
-    total = jnp.zeros_like(z)
+    square = d * z**2
+    is_small = jnp.abs(square) < 0.01
+    # Near 0 the closed forms lose digits: there by the series Σ (−d z²)ᵏ/(2k + 1), summed by Horner's rule.
+    series = jnp.zeros_like(z)
     for k in reversed(range(9)):
-        total = 1 / (2 * k + 1) - size * total
-    away = jnp.where(is_small, 1.0, size)
-    scale = jnp.sqrt(jnp.abs(away))
-    positive = jnp.arctan2(jnp.where(away > 0, scale, 0.5), jnp.ones_like(scale))
-    below = jnp.where(away < 0, scale, 0.5)
-    negative = jnp.log((1 + below) / (1 - below)) / 2
-    closed = jnp.where(away > 0, positive, negative) / scale
-    return z * jnp.where(is_small, total, closed)
+        series = 1 / (2 * k + 1) - square * series
+    # Each of the closed forms is evaluated at a harmless number where another one is taken.
+    not_small = jnp.where(is_small, 1.0, square)
+    scale = jnp.sqrt(jnp.abs(not_small))
+    positive = jnp.arctan2(jnp.where(not_small > 0, scale, 0.5), jnp.ones_like(scale))
+    tanh = jnp.where(not_small < 0, scale, 0.5)
+    negative = jnp.log((1 + tanh) / (1 - tanh)) / 2  # artanh
+    closed = jnp.where(not_small > 0, positive, negative) / scale
+    return z * jnp.where(is_small, series, closed)

@@ -33,16 +33,17 @@ from geodyn._locomotion.swimmers.creep import (
 )
 
 TERMS = 54
-"""Terms of the series, whose remainder is then 2⁻⁵⁴ of the sum."""
+"""Terms of Gauss's series up to an argument of ½: the remainder is 2⁻⁵⁴ of the sum."""
 
 NEARLY_PARALLEL = 0.3
-"""A link of which all points move alike up to this part is integrated by Gauss's rule instead of in closed form."""
+"""A link whose velocity differs from that of its middle by at most this part of it, at every point, is integrated by
+Gauss's rule instead of in closed form."""
 
 HARDLY = 100.0
-"""So many times the least creep is no motion."""
+"""Velocities that differ by at most this many times the least creep differ by creep alone."""
 
 RESTS = 1e-12
-"""A link that is this much slower than another one is at rest."""
+"""A link counts as at rest if its speed is at most this part of that of the fastest."""
 
 GAUSS_NODES, GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(10)
 
@@ -91,7 +92,7 @@ class AbstractResistedLinks(AbstractLinks, AbstractForceBalance):
 
 
 class AbstractResistedChain(AbstractResistedLinks):
-    """Such links in a chain; the shape is the hinge angles."""
+    """`AbstractResistedLinks` joined in a chain; the shape is the hinge angles."""
 
     @property
     def shape_names(self) -> tuple[str, ...]:
@@ -121,23 +122,25 @@ def line_integral(y: Float[Array, " n"], a: Float[Array, " n"], e: Scalar) -> Fl
 
 
 def _by_series(y: Float[Array, " n"], a: Float[Array, " n"], e: Scalar) -> Float[Array, " n"]:
+    """`line_integral` by the two series that it names; its derivatives by y and a are not taken of these."""
     size = jnp.abs(a)
     q = a**2 + y**2
     is_long = jnp.abs(y) > size
-    part = jnp.where(is_long, a**2, y**2) / jnp.where(q == 0, 1.0, q)
-    # The third parameters of the two series, and both series at y = a besides, where their argument is ½.
+    argument = jnp.where(is_long, a**2, y**2) / jnp.where(q == 0, 1.0, q)
+    # The third parameters of the series; besides, both series at y = a, where their argument is ½.
     short_bottom = jnp.full_like(e, 1.5)
     long_bottom = 0.5 - e
     bottoms = jnp.where(is_long, long_bottom, short_bottom)
     at_corner = jnp.stack([short_bottom, long_bottom])
-    half = jnp.full_like(part, 0.5, shape=2)
-    sums = _gauss_series(jnp.concatenate([part, half]), e, jnp.concatenate([bottoms, at_corner]))
+    half = jnp.full_like(argument, 0.5, shape=2)
+    sums = _gauss_series(jnp.concatenate([argument, half]), e, jnp.concatenate([bottoms, at_corner]))
     by_series = sums[:-2]
     short_there, long_there = sums[-2:]
-    # By how much the value for y = a is not that of the second series, for a = 1.
+    # By how much the integral to y = a exceeds what the second series gives there, for a = 1.
     corner = jnp.exp2(e) * (short_there - long_there / (2 * e + 1))
-    last = y * raise_to(q, e) * by_series / jnp.where(is_long, 2 * e + 1, 1.0)
-    return last + jnp.where(is_long, jnp.sign(y) * raise_to(size, 2 * e + 1) * corner, 0.0)
+    series_part = y * raise_to(q, e) * by_series / jnp.where(is_long, 2 * e + 1, 1.0)
+    corner_part = jnp.sign(y) * raise_to(size, 2 * e + 1) * corner
+    return series_part + jnp.where(is_long, corner_part, 0.0)
 
 
 @line_integral.def_jvp
@@ -159,7 +162,8 @@ def _integral_change(
     dy: Float[Array, " n"] | None,
     da: Float[Array, " n"] | None,
 ) -> Float[Array, " n"]:
-    """The change of a line integral, which is of degree 2 e + 1 in (y, a)."""
+    """The change of a line integral with y and a. The slope by a follows from Euler's theorem, as the integral is of
+    degree 2 e + 1 in (y, a)."""
     density = raise_to(a**2 + y**2, e)
     change = jnp.zeros_like(value)
     if dy is not None:
@@ -167,7 +171,7 @@ def _integral_change(
     if da is not None:
         is_zero = a == 0
         slope = ((2 * e + 1) * value - y * density) / jnp.where(is_zero, 1.0, a)
-        # At a = 0 the slope is infinite where e < 0, but a times it, which is all that a force has of it, is 0.
+        # At a = 0 the slope is infinite where e < 0. But forces are a times the integral, and a times the slope is 0.
         slope = jnp.where(is_zero, 0.0, slope)
         change += no_derivative_where(is_zero, slope, (value, y, a)) * da
     return change
@@ -185,10 +189,9 @@ def _gauss_series(x: Float[Array, " n"], e: Scalar, c: Float[Array, " n"]) -> Fl
 
 @custom_jvp
 def dry_integral(y: Float[Array, " n"], a: Float[Array, " n"]) -> Float[Array, " n"]:
-    """`∫₀^y (a² + x²)^(−1/2) dx = asinh(y/a)`; for a = 0 that of the smallest number."""
+    """`∫₀^y (a² + x²)^(−1/2) dx = asinh(y/a)`; for a = 0 it is that for the smallest a."""
     size = jnp.maximum(jnp.abs(a), jnp.finfo(y.dtype).tiny)
-    reach = jnp.abs(y)
-    far = jnp.maximum(reach + jnp.sqrt(size**2 + y**2), size)  # size² may be 0
+    far = jnp.maximum(jnp.abs(y) + jnp.sqrt(size**2 + y**2), size)  # size² may be rounded to 0
     return jnp.sign(y) * (jnp.log(far) - jnp.log(size))
 
 
@@ -222,6 +225,7 @@ def forces_of_lines(
         floor: f, which makes the forces linear in small velocities; None: 0.
     """
     half = lengths / 2
+    # With a = k_t v_t, and k_n v_n = c + w s at the distance s from the middle of a link.
     a = jnp.asarray(along * velocities[:, 0])
     c = jnp.asarray(across * velocities[:, 1])
     w = jnp.asarray(across * velocities[:, 2])
@@ -232,12 +236,12 @@ def forces_of_lines(
     is_parallel = jnp.abs(w) * half <= NEARLY_PARALLEL * speed
     is_parallel = is_parallel & ((middle > 0) | (w == 0))
     # Each form is evaluated at harmless numbers where the other one is taken.
-    closed = _turning_forces(
-        a, jnp.where(is_parallel, 0.0, c), jnp.where(is_parallel, 1.0, w), half, reach, e, integral
-    )
+    turning_c = jnp.where(is_parallel, 0.0, c)
+    turning_w = jnp.where(is_parallel, 1.0, w)
+    closed = _turning_forces(a, turning_c, turning_w, half, reach, e, integral)
     by_rule = _gauss_forces(a, c, jnp.where(is_parallel, w, 0.0), half, reach, e)
-    moments = jnp.where(is_parallel[:, None], by_rule, closed)
-    return moments * jnp.stack([along, across, across])[None]
+    scaled_forces = jnp.where(is_parallel[:, None], by_rule, closed)
+    return scaled_forces * jnp.stack([along, across, across])[None]
 
 
 def _turning_forces(
@@ -250,9 +254,9 @@ def _turning_forces(
     integral: Callable[[Array, Array], Array],
 ) -> Float[Array, "L 3"]:
     """∫ (a, y, s y) (reach² + y²)^e ds with y = c + w s, over the links, in closed form."""
-    ends = jnp.concatenate([c - w * half, c + w * half])
-    twice = jnp.concatenate([reach, reach])
-    powers = raise_to(twice**2 + ends**2, e + 1)
+    y_at_ends = jnp.concatenate([c - w * half, c + w * half])
+    reach_at_ends = jnp.concatenate([reach, reach])
+    powers = raise_to(reach_at_ends**2 + y_at_ends**2, e + 1)
 
     def difference(values: Float[Array, " n"]) -> Float[Array, " L"]:
         """Of the values at the ends of each link."""
@@ -260,9 +264,9 @@ def _turning_forces(
         return after - before
 
     # The integrals of 1, y and y² times (reach² + y²)^e; then s = (y − c)/w.
-    of_one = difference(integral(ends, twice)) / w
+    of_one = difference(integral(y_at_ends, reach_at_ends)) / w
     of_y = difference(powers) / (2 * (e + 1) * w)
-    of_square = (difference(ends * powers) / w - reach**2 * of_one) / (2 * e + 3)
+    of_square = (difference(y_at_ends * powers) / w - reach**2 * of_one) / (2 * e + 3)
     moment = (of_square - c * of_y) / w
     return jnp.stack([a * of_one, of_y, moment], axis=1)
 
@@ -275,7 +279,7 @@ def _gauss_forces(
     reach: Float[Array, " L"],
     e: Scalar,
 ) -> Float[Array, "L 3"]:
-    """The same by Gauss's rule, for links whose points all move nearly alike."""
+    """The integrals of `_turning_forces` by Gauss's rule, for links whose points all move nearly alike."""
     s = half[:, None] * jnp.asarray(GAUSS_NODES, a.dtype)[None]
     y = c[:, None] + w[:, None] * s
     weights = jnp.asarray(GAUSS_WEIGHTS, a.dtype)
@@ -537,21 +541,25 @@ def opposite_forces(friction: Float[Array, "2"], lines: Lines) -> Float[Array, "
     c = lines.across
     w = lines.turning
     half = lines.half
-    fast = jnp.abs(w) * half
-    is_parallel = (fast <= NEARLY_PARALLEL * jnp.hypot(a, c)) & (q * fast <= NEARLY_PARALLEL * jnp.hypot(p * a, q * c))
+    # Nearly parallel as velocities, and as velocities times the coefficients of friction.
+    by_turning = jnp.abs(w) * half
+    is_parallel = by_turning <= NEARLY_PARALLEL * jnp.hypot(a, c)
+    is_parallel = is_parallel & (q * by_turning <= NEARLY_PARALLEL * jnp.hypot(p * a, q * c))
 
+    # By Gauss's rule.
     s: Float[Array, "L G"] = half[:, None] * jnp.asarray(GAUSS_NODES, a.dtype)[None]
     x = (c[:, None] + w[:, None] * s) / a[:, None]
     weights = half[:, None] * jnp.asarray(GAUSS_WEIGHTS, a.dtype)[None]
     density = weights * jnp.sqrt(p**2 + (q * x) ** 2) / (1 + x**2)
-    swept = jnp.stack([jnp.sum(y * density, axis=1) for y in (jnp.ones_like(x), x, s * x)], axis=1)
+    by_rule = jnp.stack([jnp.sum(y * density, axis=1) for y in (jnp.ones_like(x), x, s * x)], axis=1)
 
+    # In closed form, with s = (a x − c)/w and ds = a/w dx.
     w = jnp.where(is_parallel, 1.0, w)
     before = _opposite_integrals(p, q, (c - w * half) / a)
     after = _opposite_integrals(p, q, (c + w * half) / a)
     whole, first, second = ((after - before) * a[:, None] / w[:, None]).T
     closed = jnp.stack([whole, first, (a * second - c * first) / w], axis=1)
-    forces = jnp.where(is_parallel[:, None], swept, closed)
+    forces = jnp.where(is_parallel[:, None], by_rule, closed)
     return forces * jnp.stack([lines.along / a, jnp.ones_like(a), jnp.ones_like(a)], axis=1)
 
 
@@ -559,17 +567,18 @@ def _opposite_integrals(p: Scalar, q: Scalar, x: Float[Array, " L"]) -> Float[Ar
     """∫ √(p² + q² x²) (1, x, x²) / (1 + x²) dx, up to constants."""
     size = jnp.sqrt(p**2 + (q * x) ** 2)
     d = p**2 - q**2
-    sweep = dry_integral(q * x, p + 0 * x)
-    whole = q * sweep + d * inverse_tangent(d, x / size)
+    area_sine = dry_integral(q * x, p + 0 * x)  # asinh(q x/p)
+    whole = q * area_sine + d * inverse_tangent(d, x / size)
     first = size - d * inverse_tangent(-d, 1 / size)
-    second = (x * size + p**2 / q * sweep) / 2 - whole
+    second = (x * size + p**2 / q * area_sine) / 2 - whole
     return jnp.stack([whole, first, second], axis=1)
 
 
 def _resting_link(body: DryLinks, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
-    """Of the velocities ξ of the body at which one of its links is at rest, the one that dissipates least. Where
-    anything sticks, it is this link, since the least power is at this kink then."""
+    """Of the velocities ξ of the body at which one of its links is at rest, the one that dissipates least. Where a link
+    sticks, it is this one: the power has a kink where a link is at rest, and is least at this kink then."""
     places, rates = jax.jvp(body.links, (r,), (rdot,))
+    # For each link, the ξ that undoes the velocity that the rate of the shape gives it.
     turning = -rates[:, 2]
     along = turning * places[:, 1] - rates[:, 0]
     across = -turning * places[:, 0] - rates[:, 1]
@@ -583,8 +592,8 @@ def _can_hold(
 ) -> Bool[Array, ""]:
     """Whether friction can hold the links that are at rest when the body moves with ξ.
 
-    The forces F by which friction of power D(w) can hold them are those with F·w ≤ D(w) for all velocities w. The
-    largest ratio F·w / D(w) is D(w) where D ∂D/∂w = F, which is one root more.
+    Friction that dissipates D(w) at the velocity w can hold them against the force F if F·w ≤ D(w) for all w. As D is
+    of degree one, the largest ratio F·w / D(w) is the value D(w) at the w where D ∂D/∂w = F; this w is found as a root.
     """
     velocities, pulled = jax.vjp(lambda xi: body.velocities(r, xi, rdot), xi)
     rests = _at_rest(velocities)[:, None]
@@ -607,8 +616,8 @@ def _can_hold(
 def _hardly_creeps(
     body: DryLinks, r: Float[Array, " m"], xi: Float[Array, "3"], rdot: Float[Array, " m"]
 ) -> Bool[Array, ""]:
-    """Whether a body whose pieces creep moves with the velocity ξ, but for the creep. Where the force that a link could
-    hold was not found, because its slopes are steep, this decides."""
+    """Whether a body whose pieces creep moves with the velocity ξ, but for the creep. This decides where `_can_hold`
+    found no root, because slopes of the friction are steep."""
     creeping = body.velocities(r, body.guess(r, rdot), rdot)
     asked = body.velocities(r, xi, rdot)
     speed = speed_of(asked, body.lengths)
