@@ -48,15 +48,16 @@ ATTEMPTS = 10
 """The most attempts for each point of the grid, on the mean."""
 
 CHALLENGES = 2
-"""The most strokes of neighbours that are tried at a point that has a stroke, since it last became cheaper."""
+"""The most strokes of neighbours that are tried at a point that has a stroke already, counted from when that last
+became cheaper."""
 
 NEIGHBOURS = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
 
 AT_ONCE = 16
-"""How many strokes are tried before Ctrl-C, the file and the bar hear of them."""
+"""How many strokes are tried at once; between these the file is written and the bar shown."""
 
 EVERY = 20.0
-"""How many seconds the file may be behind."""
+"""How many seconds pass at least before the file is written again."""
 
 
 # The indices (i, j) of a point of the grid.
@@ -64,7 +65,7 @@ Place = tuple[int, int]
 
 
 class _Record(NamedTuple):
-    """An optimum at the place (i, j) of the grid, with a number of its own."""
+    """An optimum at the place (i, j) of the grid. No two have the same number, by which others refer to it."""
 
     number: int
     place: Place
@@ -79,11 +80,17 @@ class _Search:
         self.task = task
         self.axes = axes
         self.shape = len(axes[0]), len(axes[1])
+        # The best strokes of each point, at most two, the cheaper one first.
         self.kept: dict[Place, list[_Record]] = {}
+        # Of a point without a stroke, how the last search ended.
         self.why = np.full(self.shape, RESULTS.lost)
+        # (number of a record, point at which its stroke was tried).
         self.tried: set[tuple[int, Place]] = set()
+        # Pairs of numbers of records that are on one smooth branch.
         self.linked: set[tuple[int, int]] = set()
+        # The points whose neighbours have something new to offer: a dictionary, as a set that keeps the order.
         self.waiting: dict[Place, None] = {}
+        # How many strokes of neighbours were tried at a point since its own last became cheaper.
         self.spent: dict[Place, int] = {}
         self.attempts = 0
         self.count = 0
@@ -95,7 +102,7 @@ class _Search:
     def around(self, place: Place) -> list[tuple[int, int]]:
         """The neighbours of a point on the grid."""
         moved = [(place[0] + i, place[1] + j) for i, j in NEIGHBOURS]
-        return [p for p in moved if 0 <= p[0] < self.shape[0] and 0 <= p[1] < self.shape[1]]
+        return [(i, j) for i, j in moved if 0 <= i < self.shape[0] and 0 <= j < self.shape[1]]
 
     def solve(self, offers: list[tuple[Place, np.ndarray, float, _Record | None]]) -> None:
         """Solves from the offered strokes (place, coefficients, cost, where from), and keeps what is worth it."""
@@ -108,6 +115,8 @@ class _Search:
             self._keep(place, jax.tree.map(lambda leaf, i=i: leaf[i], found), source)
 
     def _keep(self, place: Place, optimum: Optimum, source: _Record | None) -> None:
+        """Keeps what a search from the stroke `source` found, if it is new and one of the two best at its point; then
+        this point and its neighbours wait for offers again."""
         here = self.kept.setdefault(place, [])
         if optimum.result != RESULTS.successful:
             if not here:
@@ -115,6 +124,7 @@ class _Search:
             return
         for record in here:
             if _is_same(record.optimum, optimum):
+                # Known already, but not that the branch of the source leads to it.
                 self._link(source, record)
                 return
         new = _Record(self.count, place, optimum)
@@ -129,6 +139,7 @@ class _Search:
             self.waiting |= dict.fromkeys([place, *self.around(place)])
 
     def _link(self, a: _Record | None, b: _Record) -> None:
+        """Notes that two strokes are on one smooth branch."""
         if a is not None:
             self.linked |= {(a.number, b.number), (b.number, a.number)}
 
@@ -141,7 +152,8 @@ class _Search:
     def offers(self) -> list:
         """For each point that waits, the most promising stroke of its neighbours, unless it was tried."""
         chosen = []
-        waiting, self.waiting = self.waiting, {}
+        waiting = self.waiting
+        self.waiting = {}
         for place in waiting:
             here = self.kept.get(place, [])
             best = min((record.optimum.cost for record in here), default=np.inf)
@@ -151,17 +163,20 @@ class _Search:
                     if (record.number, place) in self.tried or any(self.are_linked(record, x) for x in here):
                         continue
                     step = self.demand(place) - self.demand(there)
-                    o = record.optimum
-                    cost = o.cost + step @ o.prices + step @ o.bending @ step / 2
+                    optimum = record.optimum
+                    # What the cost and the coefficients will be here, by their Taylor series in the demand.
+                    cost = optimum.cost + step @ optimum.prices + step @ optimum.bending @ step / 2
                     if cost <= (best if len(here) > 1 else WORTH * best):
-                        options.append((cost, record, o.x + step @ o.slopes))
+                        options.append((cost, record, optimum.x + step @ optimum.slopes))
             if not options or (here and self.spent.get(place, 0) >= CHALLENGES):
                 continue
             if here:
                 self.spent[place] = self.spent.get(place, 0) + 1
             cost, record, flat = min(options, key=lambda option: option[0])
             self.tried.add((record.number, place))
-            chosen.append((place, flat, max(float(cost), float(record.optimum.cost) / 4), record))
+            # The cost is the unit of the search, which must be positive; a parabola can predict any.
+            unit = max(float(cost), float(record.optimum.cost) / 4)
+            chosen.append((place, flat, unit, record))
             self.waiting[place] = None
         first = [offer for offer in chosen if not self.kept.get(offer[0])]
         if not first:
@@ -180,8 +195,10 @@ class _Search:
         for first in np.ndindex(*self.shape):
             if label[first] >= 0 or not self.kept.get(first):
                 continue
+            # All points to which links lead from the first one are on its branch.
             label[first] = len(sizes)
-            stack, size = [first], 0
+            stack = [first]
+            size = 0
             while stack:
                 place = stack.pop()
                 size += 1
@@ -191,8 +208,11 @@ class _Search:
                         label[there] = len(sizes)
                         stack.append(there)
             sizes.append(size)
+        if not sizes:
+            return label
+        # The rank of each branch by its size: sorting twice inverts the order.
         rank = np.argsort(np.argsort(-np.array(sizes), kind="stable"), kind="stable")
-        return np.where(label < 0, -1, rank[label] if sizes else -1)
+        return np.where(label < 0, -1, rank[label])
 
     def begin_at(self, found: StrokeMap) -> None:
         """Goes on from a map that is not complete: all that is in it is offered again."""
@@ -207,14 +227,17 @@ class _Search:
                 self.waiting |= dict.fromkeys(self.around(here))
 
     def found(self, drag: float, end: RESULTS, untried: int) -> StrokeMap:
-        """The map so far, with as many of the first strokes still to be tried."""
+        """The map so far; `untried` is how many of the strokes to begin with are still to be tried."""
         n = ravel_pytree(self.task.like)[0].size
-        best, other = (self.sheet(rank, drag, n) for rank in (0, 1))
-        axes = floating(self.axes[0]), floating(self.axes[1])
-        return StrokeMap(*axes, best, other, self.branches(), self.task, end, untried)
+        best = self.sheet(0, drag, n)
+        other = self.sheet(1, drag, n)
+        return StrokeMap(
+            floating(self.axes[0]), floating(self.axes[1]), best, other, self.branches(), self.task, end, untried
+        )
 
     def sheet(self, rank: int, drag: float, n: int) -> StrokeSheet:
-        """The optima of one rank as arrays, NaN where there is none."""
+        """The optima of one rank, 0 for the best and 1 for the other, as arrays of n coefficients and so on; NaN where
+        there is none."""
         fields: dict[str, np.ndarray] = {}
         shapes = ((n,), (2, n), (), (2,), (2, 2), (), (), (), (), ())
         nothing = Optimum(*(np.full(shape, np.nan) for shape in shapes), result=np.array(RESULTS.lost))
@@ -250,18 +273,23 @@ def _is_same(a: Optimum, b: Optimum) -> bool:
 
 
 def _agree(a: _Record, b: _Record, step: np.ndarray) -> bool:
-    """Whether two optima at neighbouring points can be on one smooth branch: by the trapezoidal rule the change of the
-    coefficients is what their slopes say, or those of the cost and of its slopes."""
-    at, to = a.optimum, b.optimum
-    moved = step @ at.slopes, step @ to.slopes
-    longest = max(np.linalg.norm(moved[0]), np.linalg.norm(moved[1]))
-    if np.linalg.norm(to.x - at.x - (moved[0] + moved[1]) / 2) <= 0.25 * longest + 1e-4 * np.linalg.norm(at.x):
+    """Whether two optima at neighbouring points can be on one smooth branch.
+
+    By the trapezoidal rule the coefficients change from one to the other as their derivatives at both say; or, if not,
+    the cost and its first derivatives (the prices) do.
+    """
+    before = a.optimum
+    after = b.optimum
+    moves = step @ before.slopes, step @ after.slopes
+    longest = max(np.linalg.norm(moves[0]), np.linalg.norm(moves[1]))
+    miss = np.linalg.norm(after.x - before.x - (moves[0] + moves[1]) / 2)
+    if miss <= 0.25 * longest + 1e-4 * np.linalg.norm(before.x):
         return True
-    bent = at.bending @ step, to.bending @ step
-    size = max(np.linalg.norm(bent[0]), np.linalg.norm(bent[1]))
-    kink = np.linalg.norm(to.prices - at.prices - (bent[0] + bent[1]) / 2)
-    jump = abs(to.cost - at.cost - (at.prices + to.prices) @ step / 2)
-    return bool(kink <= 0.2 * size and jump <= 0.02 * size * np.linalg.norm(step) + 1e-9 * abs(at.cost))
+    price_changes = before.bending @ step, after.bending @ step
+    size = max(np.linalg.norm(price_changes[0]), np.linalg.norm(price_changes[1]))
+    kink = np.linalg.norm(after.prices - before.prices - (price_changes[0] + price_changes[1]) / 2)
+    jump = abs(after.cost - before.cost - (before.prices + after.prices) @ step / 2)
+    return bool(kink <= 0.2 * size and jump <= 0.02 * size * np.linalg.norm(step) + 1e-9 * abs(before.cost))
 
 
 def _axis(name: str, values: Any, least: int = 2) -> Float[np.ndarray, " N"]:
@@ -287,8 +315,8 @@ def _demands(swimmer: Costly, components: Any) -> Demands:
                 " (0, 1): only in the plane is a displacement a length and a turn; got None."
             )
         return Demands(k, None)
-    two = isinstance(components, tuple | list) and len(components) == 2
-    if not two or not all(isinstance(i, int) and 0 <= i < k for i in components) or components[0] == components[1]:
+    is_pair = isinstance(components, tuple | list) and len(components) == 2
+    if not is_pair or not all(isinstance(i, int) and 0 <= i < k for i in components) or components[0] == components[1]:
         raise ValueError(
             f"stroke_map: components must be two different coordinates of {name}, from 0 to {k - 1}, got {components}."
         )
@@ -331,7 +359,8 @@ def _seeds(search: _Search, guess: Stroke | Array | None, region: Any, starts: i
         order = good[np.argsort(np.asarray(signatures)[good, 0])]
         ranked = np.asarray(signatures)[order]
         for i in distinct(list(ranked), 0.01)[:SEEDS]:
-            offer(place, jax.tree.map(lambda leaf, at=order[i]: leaf[at], strokes), float(ranked[i, 0]))
+            stroke = jax.tree.map(lambda leaf, at=order[i]: leaf[at], strokes)
+            offer(place, stroke, float(ranked[i, 0]))
     return offers
 
 
@@ -431,26 +460,30 @@ def stroke_map(
         check_count(swimmer, m, closed=True)
         check_pace(swimmer, m)
         limits, bounded = checked_limits(bounds, rates, m)
+    # Any stroke of m variables, here a circle in the first two, shows the structure of the unknowns.
     circle = FourierStroke(jnp.zeros(m), jnp.eye(m)[:, :1], jnp.eye(m, k=-1)[:, :1])
     like, _ = unknowns(swimmer, circle, None, demands.vector(jnp.ones(2)), method)
     task = Task(swimmer, demands, limits, bounded, method, like)
     search = _Search(task, axes)
+    # Nine points to begin at, in the middles of the thirds of both axes.
     thirds = [np.unique([n // 6, n // 2, n - 1 - n // 6]) for n in search.shape]
     places = [(int(i), int(j)) for i in thirds[0] for j in thirds[1]]
-    worth = float(np.asarray(towing_drag(swimmer) if drag is None else drag))
+    towing = float(np.asarray(towing_drag(swimmer) if drag is None else drag))
     before = None if save is None or not Path(save).exists() else _before(save, task, axes)
     if before is not None:
         if before.end == RESULTS.successful:
-            return _compared_with(before, worth)
+            return _with_efficiencies(before, towing)
         search.begin_at(before)
     untried = 0 if before is None else before.untried
-    end, last = RESULTS.successful, time.monotonic()
+    end = RESULTS.successful
+    last_saved = time.monotonic()
     most = ATTEMPTS * axes[0].size * axes[1].size
     try:
         with tqdm(total=axes[0].size * axes[1].size, disable=progress is not True, unit="points", desc="map") as bar:
             seeds = []
             if untried or not any(search.kept.values()):
-                # After an interruption the same as before it, of which the last were not tried; else all, by [-0:].
+                # After an interruption these are the same as before it, and the last `untried` of them are left. At the
+                # first call untried is 0, and [-0:] takes all.
                 seeds = _seeds(search, begin, corners, int(starts), int(seed), places)[-untried:]
             untried = len(seeds)
             offers = seeds or search.offers()
@@ -462,9 +495,9 @@ def stroke_map(
                     bar.update(reached - bar.n)
                     if callable(progress):
                         progress(reached, float(search.attempts))
-                    if save is not None and time.monotonic() - last > EVERY:
-                        search.found(worth, RESULTS.interrupted, untried).save(save)
-                        last = time.monotonic()
+                    if save is not None and time.monotonic() - last_saved > EVERY:
+                        search.found(towing, RESULTS.interrupted, untried).save(save)
+                        last_saved = time.monotonic()
                 if search.attempts > most:
                     end = RESULTS.enough_points
                     break
@@ -477,14 +510,14 @@ def stroke_map(
             f"stroke_map: no optimal stroke was found at any of the first points ({why}). Give smaller demands, a"
             " guess=, more starts=, another region=, or bounds=."
         )
-    found = search.found(worth, end, untried)
+    found = search.found(towing, end, untried)
     if save is not None:
         found.save(save)
     return found
 
 
-def _compared_with(found: StrokeMap, drag: float) -> StrokeMap:
-    """A map with the efficiencies by this drag: that of the file may have been another."""
+def _with_efficiencies(found: StrokeMap, drag: float) -> StrokeMap:
+    """A map with its efficiencies by this towing drag: the map in a file may have been made with another."""
 
     def of(sheet: StrokeSheet) -> StrokeSheet:
         return dataclasses.replace(sheet, efficiency=drag * sheet.length**2 / sheet.cost)
@@ -493,7 +526,7 @@ def _compared_with(found: StrokeMap, drag: float) -> StrokeMap:
 
 
 def _before(path: File, task: Task, axes: Any) -> StrokeMap:
-    """The map in the file, to go on from; ValueError if it is another one's."""
+    """The map in the file, to go on from; ValueError if it is the map of another task or grid."""
     found = load_map(path, task.swimmer)
     now = {"displacement": axes[0], "turn": axes[1]}
     before = {"displacement": np.asarray(found.displacement), "turn": np.asarray(found.turn)}
@@ -508,8 +541,8 @@ def _before(path: File, task: Task, axes: Any) -> StrokeMap:
 def _beginning(swimmer: Costly, guess: Any, bounds: Any, region: Any) -> tuple[Any, Any, int]:
     """(the corners of the region of random strokes, or None if none is known; the stroke or the shape to begin with, or
     None if there is that region and no guess; the number of shape variables)."""
-    given = region is not None or bounds is not None or swimmer.shape_region is not None
-    corners = checked_region(swimmer, region, bounds) if given else None
+    has_region = region is not None or bounds is not None or swimmer.shape_region is not None
+    corners = checked_region(swimmer, region, bounds) if has_region else None
     if callable(guess):
         return corners, guess, shape_at(cast(Stroke, guess), floating(0.0)).size
     if guess is None and corners is not None:

@@ -66,30 +66,34 @@ class WongSystem(AbstractSystem):
 
         Raises ValueError where the numbers of components do not fit.
         """
-        r, rdot, charge = floating(r, "r"), floating(rdot, "rdot"), floating(charge, "charge")
+        r = floating(r, "r")
+        rdot = floating(rdot, "rdot")
+        charge = floating(charge, "charge")
         k = self.swimmer.group.dim
         if r.ndim != 1 or rdot.shape != r.shape or charge.shape != (k,):
             raise ValueError(
                 f"WongSystem.state: r and rdot must be [m] and charge [{k}] in {type(self.swimmer.group).__name__};"
                 f" got {r.shape}, {rdot.shape}, {charge.shape}."
             )
-        form, metric = connection(self.swimmer, r), shape_metric(self.swimmer, r)
+        form = connection(self.swimmer, r)
+        metric = shape_metric(self.swimmer, r)
         g = self.swimmer.group.identity().astype(r.dtype)
         return jnp.concatenate([r, metric @ rdot + form.T @ charge, charge, g.reshape(-1)])
 
     @checked
     def split(self, state: Float[Array, " n"]) -> tuple[Array, Array, Array, Array]:
         """The shape r[m], momentum p[m], charge μ[k] and group element g[d, d] of a flat state."""
-        g = self.swimmer.group.identity()
-        m = (state.shape[0] - self.swimmer.group.dim - g.size) // 2
-        r, p, charge, end = jnp.split(state, [m, 2 * m, 2 * m + self.swimmer.group.dim])
-        return r, p, charge, end.reshape(g.shape)
+        k = self.swimmer.group.dim
+        identity = self.swimmer.group.identity()
+        m = (state.shape[0] - k - identity.size) // 2
+        r, p, charge, g = jnp.split(state, [m, 2 * m, 2 * m + k])
+        return r, p, charge, g.reshape(identity.shape)
 
     @checked
     def hamiltonian(self, r: Float[Array, " m"], p: Float[Array, " m"], charge: Float[Array, " k"]) -> Scalar:
         """H(r, p, μ), half the power."""
         form, metric = reduction(self.swimmer, r)
-        kinetic = p - form.T @ charge
+        kinetic = p - form.T @ charge  # The kinetic momentum G r'.
         return kinetic @ solve(metric, kinetic) / 2
 
     def velocity(
@@ -97,8 +101,9 @@ class WongSystem(AbstractSystem):
     ) -> Float[Array, " n"]:
         r, p, charge, g = self.split(q)
         slope_r, rdot, xi = jax.grad(self.hamiltonian, (0, 1, 2))(r, p, charge)
-        turning = jax.vmap(lambda e: charge @ self.swimmer.group.bracket(xi, e))(jnp.eye(xi.shape[0], dtype=xi.dtype))
-        return jnp.concatenate([rdot, -slope_r, turning, self.swimmer.group.rate(g, xi).reshape(-1)])
+        basis = jnp.eye(xi.shape[0], dtype=xi.dtype)
+        charge_rate = jax.vmap(lambda e: charge @ self.swimmer.group.bracket(xi, e))(basis)  # ad*_ξ μ
+        return jnp.concatenate([rdot, -slope_r, charge_rate, self.swimmer.group.rate(g, xi).reshape(-1)])
 
     def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " 0"]:
         return jnp.zeros(0, q.dtype)
@@ -115,10 +120,12 @@ class WongSystem(AbstractSystem):
         return 0
 
     def energy(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
-        return self.hamiltonian(*self.split(q)[:3])
+        r, p, charge, _ = self.split(q)
+        return self.hamiltonian(r, p, charge)
 
     def check(self, t: Number, q: np.ndarray, v: np.ndarray | None) -> None:
-        k, size = self.swimmer.group.dim, self.swimmer.group.identity().size
+        k = self.swimmer.group.dim
+        size = self.swimmer.group.identity().size
         if v is not None or q.ndim != 1 or q.size <= k + size or (q.size - k - size) % 2:
             raise ValueError(
                 f"a WongSystem is integrated from system.state(r, rdot, charge), with v0=None; got q0 {q.shape}"
@@ -140,18 +147,24 @@ def wong_forces(
     r = motion[0]
     rdot = motion[1]
     rddot = motion[2]
-    is_linear = isinstance(swimmer, AbstractConnection)
-    if is_energy(density) and is_linear:  # One derivative of the reduction is enough; its last index is that of ∂_i.
+    has_connection = isinstance(swimmer, AbstractConnection)
+    if is_energy(density) and has_connection:  # Then one derivative of (A, G) gives both sides, which saves time.
 
-        def at(r: Float[Array, " m"]):
-            return (reduction(metric_of(swimmer), r),) * 2
+        def reduction_twice(r: Float[Array, " m"]):
+            """(A, G) to be differentiated, and again as what jacfwd returns besides the derivatives."""
+            form_and_metric = reduction(metric_of(swimmer), r)
+            return form_and_metric, form_and_metric
 
-        (form_slope, metric_slope), (form, metric) = jax.jacfwd(at, has_aux=True)(r)
-        slope = jnp.einsum("jli,l->ji", metric_slope, rdot)
+        # The last index of a slope is that of ∂_i.
+        (form_slope, metric_slope), (form, metric) = jax.jacfwd(reduction_twice, has_aux=True)(r)
+        slope = jnp.einsum("jli,l->ji", metric_slope, rdot)  # ∂_i (G r')_j
         field = exterior_derivative(swimmer.group, form, form_slope)
         return metric @ rddot + slope @ rdot - rdot @ slope / 2, charge @ (field @ rdot)
-    felt = charge @ (curvature(swimmer, r) @ rdot) if is_linear else _felt(swimmer, r, rdot, rddot, charge)
-    return _euler_lagrange(swimmer, motion, density), felt
+    if has_connection:
+        on_charge = charge @ (curvature(swimmer, r) @ rdot)
+    else:
+        on_charge = _force_on_charge(swimmer, r, rdot, rddot, charge)
+    return _euler_lagrange(swimmer, motion, density), on_charge
 
 
 def _euler_lagrange(swimmer: Costly, motion: tuple[Float[Array, " m"], ...], density: Density) -> Float[Array, " m"]:
@@ -160,39 +173,45 @@ def _euler_lagrange(swimmer: Costly, motion: tuple[Float[Array, " m"], ...], den
 
     def curve(t: Scalar) -> Float[Array, " m"]:
         """The motion near the time 0, by its Taylor series."""
-        return sum(x * t**i / math.factorial(i) for i, x in enumerate(motion))
+        return sum(derivative * t**i / math.factorial(i) for i, derivative in enumerate(motion))
 
     def half(*state: Float[Array, " m"]) -> Scalar:
         return density(swimmer, *state) / 2
 
     def slopes(t: Scalar) -> tuple[Float[Array, " m"], ...]:
         """∂ℓ/∂r, ∂ℓ/∂r', … at a time."""
-        return jax.grad(half, tuple(range(taken + 1)))(*derivatives_at(curve, t, taken))
+        state = derivatives_at(curve, t, taken)
+        return jax.grad(half, tuple(range(taken + 1)))(*state)
 
     now = jnp.zeros((), motion[0].dtype)
     by_shape = slopes(now)[0]
-    rate_by_rate = derivatives_at(lambda t: slopes(t)[1], now, 1)[1]
-    force = rate_by_rate - by_shape
+    momentum_rate = derivatives_at(lambda t: slopes(t)[1], now, 1)[1]
+    force = momentum_rate - by_shape
     if taken == 1:
         return force
     of_accelerations = derivatives_at(lambda t: slopes(t)[2], now, 2)[2]
     return force - of_accelerations
 
 
-def _felt(
+def _force_on_charge(
     swimmer: AbstractLocomotion,
     r: Float[Array, " m"],
     rdot: Float[Array, " m"],
     rddot: Float[Array, " m"],
     charge: Float[Array, " k"],
 ) -> Float[Array, " m"]:
-    """The force on the charge of a body without a connection; the charge stands still in space, `μ'·η = μ·[ξ, η]`."""
+    """The force `d/dt ∂⟨μ, ξ⟩/∂r' − ∂⟨μ, ξ⟩/∂r` on the charge of a body without a connection.
+
+    The charge is constant in space, so that in the frame of the body it obeys `μ'·η = μ·[ξ, η]`.
+    """
 
     def coupling(r: Float[Array, " m"], rdot: Float[Array, " m"], charge: Float[Array, " k"]) -> Scalar:
         return charge @ swimmer.velocity(r, rdot)
 
     basis = jnp.eye(charge.size, dtype=charge.dtype)
     xi = swimmer.velocity(r, rdot)
-    turning = jax.vmap(lambda e: charge @ swimmer.group.bracket(xi, e))(basis)
-    rate = jax.jvp(jax.grad(coupling, 1), (r, rdot, charge), (rdot, rddot, turning))[1]
-    return rate - jax.grad(coupling)(r, rdot, charge)
+    charge_rate = jax.vmap(lambda e: charge @ swimmer.group.bracket(xi, e))(basis)
+    by_rate = jax.grad(coupling, 1)
+    by_shape = jax.grad(coupling, 0)
+    rate = jax.jvp(by_rate, (r, rdot, charge), (rdot, rddot, charge_rate))[1]
+    return rate - by_shape(r, rdot, charge)
