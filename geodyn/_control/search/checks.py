@@ -121,12 +121,11 @@ def check_guess(
     r = np.asarray(jax.vmap(guess)(jnp.linspace(0.0, 1.0, 65)))
     if np.all(r == r[:1]):
         raise ValueError(f"optimal_stroke: the guess stands still at {start}; give a loop or a shape.")
-    is_inside = True
-    if bounds is not None:
-        is_inside = np.all((np.asarray(bounds[0]) < r) & (r < np.asarray(bounds[1])), axis=1)
-    if not np.any(is_inside):
+    lower, upper = (-np.inf, np.inf) if bounds is None else bounds
+    is_inside = np.all((np.asarray(lower) < r) & (r < np.asarray(upper)), axis=1)
+    if bounds is not None and not np.any(is_inside):
         raise ValueError(
-            f"optimal_stroke: the guess lies outside of the bounds all the way: {where_outside(swimmer, r, *bounds)}."
+            f"optimal_stroke: the guess lies outside of the bounds all the way: {where_outside(swimmer, r, lower, upper)}."
             " Give a guess that passes through shapes inside of them, such as a smaller one around their middle, or a"
             " shape there, or widen the bounds."
         )
