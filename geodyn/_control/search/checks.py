@@ -124,8 +124,9 @@ def check_guess(
     lower, upper = (-np.inf, np.inf) if bounds is None else bounds
     is_inside = np.all((np.asarray(lower) < r) & (r < np.asarray(upper)), axis=1)
     if bounds is not None and not np.any(is_inside):
+        where = where_outside(swimmer, r, lower, upper)
         raise ValueError(
-            f"optimal_stroke: the guess lies outside of the bounds all the way: {where_outside(swimmer, r, lower, upper)}."
+            f"optimal_stroke: the guess lies outside of the bounds all the way: {where}."
             " Give a guess that passes through shapes inside of them, such as a smaller one around their middle, or a"
             " shape there, or widen the bounds."
         )
