@@ -127,6 +127,7 @@ BODIES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.weekly
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("which", range(3))

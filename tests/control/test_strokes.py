@@ -206,6 +206,7 @@ def test_failure_is_an_error():
         optimal_stroke(Heisenberg(), guess, displacement=0.5, method=method)
 
 
+@pytest.mark.long
 def test_a_failure_says_where_the_guess_left_the_bounds():
     """The circle of radius 1.3 is farthest beyond ±1 at its start."""
     settings = Direct(harmonics=2, steps=8, max_iterations=1)
