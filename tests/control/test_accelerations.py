@@ -117,6 +117,8 @@ def test_a_corner_costs_an_infinite_acceleration(stroke, time):
     with pytest.raises(ValueError, match=rf"cost: at t = {time} the stroke turns a corner.* a gd.FourierStroke"):
         gd.cost(FLAT, stroke, density=ACCELERATION, steps=8)
     assert jnp.isposinf(jax.jit(lambda s: gd.cost(FLAT, s, density=ACCELERATION, steps=8))(stroke))
+    slopes = jax.jit(jax.grad(lambda s: gd.cost(FLAT, s, density=ACCELERATION, steps=8)))(stroke)
+    assert all(jnp.all(jnp.isnan(x)) for x in jax.tree.leaves(slopes))
     assert jnp.isfinite(gd.cost(FLAT, stroke, steps=8))
 
 

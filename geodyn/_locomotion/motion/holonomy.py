@@ -13,6 +13,7 @@ from jax.core import Tracer
 
 from geodyn._engine.jit import jit
 from geodyn._engine.native import native, native_rows
+from geodyn._engine.numerics.failure import no_derivative_where
 from geodyn._foundations.checks import is_finite
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, ArrayLike, Count, Float, Number, Scalar
@@ -205,8 +206,9 @@ def _cost(swimmer: costs.Costly, stroke: Stroke, density: costs.Density, steps: 
     total = true_along(swimmer, stroke, times) * mean(values, jnp.diff(step_ends(steps, corners)))
     if taken == 1:
         return total
-    is_smooth = jnp.isinf(first_corner(stroke))
-    return jnp.where(is_smooth, total, jnp.inf)  # It takes an infinite acceleration to turn a corner.
+    has_corner = jnp.isfinite(first_corner(stroke))
+    value = jnp.where(has_corner, jnp.inf, total)  # It takes an infinite acceleration to turn a corner.
+    return no_derivative_where(has_corner, value, (swimmer, stroke, density))
 
 
 @checked
