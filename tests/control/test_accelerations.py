@@ -277,3 +277,6 @@ def test_bad_peak_rates():
             gd.costs.PeakRate(power)
     with pytest.raises(ValueError, match="PeakRate: limits must be positive and finite"):
         gd.costs.PeakRate(limits=[1.0, 0.0])
+    too_many = gd.costs.PeakRate(limits=[1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"PeakRate: limits must be one number or one for each of the 2 .* \(3,\)"):
+        gd.cost(FLAT, gd.FourierStroke.circle(0.3), density=too_many)

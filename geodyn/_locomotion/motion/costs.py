@@ -249,6 +249,11 @@ class PeakRate(eqx.Module):
 
     def __call__(self, swimmer: Costly, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
         """The mean of the powers of the rates."""
+        if self.limits.shape not in ((), rdot.shape):
+            raise ValueError(
+                f"PeakRate: limits must be one number or one for each of the {rdot.size} shape variables, got shape"
+                f" {self.limits.shape}."
+            )
         return jnp.mean((rdot / self.limits) ** self.power)
 
 
