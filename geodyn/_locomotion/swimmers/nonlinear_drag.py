@@ -456,7 +456,7 @@ class DryLinks(AbstractResistedChain):
         ...     body = gd.swimmers.DryLinks((3.0, 1.0, 1.0), friction=(1.0, 2.0), creep=creep)
         ...     print(body.velocity(straight, rate).round(4) + 0.0)
         [0. 0. 0.]
-        [ 0.     -0.0039 -0.0019]
+        [ 0.     -0.0013 -0.0006]
 
     Source:
         Hu, Nirody, Scott & Shelley, *PNAS* 106 (2009) 10081; Alexander & Maddocks, *J. Appl. Mech.* 60 (1993) 575 (the
