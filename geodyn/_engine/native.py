@@ -26,6 +26,13 @@ from geodyn._engine.internals import ClosedJaxpr, ShapedArray
 from geodyn._engine.program import members
 from geodyn._foundations.typing import Array, PyTree
 
+# Whether a program is traced for our compiler. A context of JAX's own, so that no program that was traced for the one
+# compiler is used for the other; a JAX that has none writes all points out for both.
+make_context = getattr(jax, "make_user_context", None)
+FOR_US = None if make_context is None else make_context(False)
+# Points with so few numbers are computed one beside the other, without a loop.
+FEW_NUMBERS = 64
+
 
 def native(function: Callable, *args: PyTree) -> PyTree:
     """`function(*args)` on arrays, by machine code of our own where that can be."""
@@ -57,7 +64,8 @@ def _bound(function: Callable, args: tuple, nonlinear: tuple) -> PyTree:
         forms.append(form)
         return values
 
-    program, consts = closure_converted(trace(flat, leaves))
+    with _for_us():
+        program, consts = closure_converted(trace(flat, leaves))
     if internals.is_high(program.jaxpr):
         values = internals.eval_jaxpr(program.jaxpr, program.consts, *consts, *leaves)
     else:
@@ -86,6 +94,21 @@ def by_xla(function: Callable) -> Callable:
 def for_each(function: Callable, *args: Array) -> PyTree:
     """The function of every row of some arrays: a loop that our compiler takes as it likes; without it `jax.vmap`."""
     if members.llvm is None or not is_usable():
+        return jax.vmap(function)(*args)
+    return jax.lax.map(lambda row: function(*row), args)
+
+
+def _for_us() -> contextlib.AbstractContextManager:
+    """The context in which programs for our compiler are traced, where there is one."""
+    return FOR_US(True) if FOR_US is not None and members.llvm is not None else contextlib.nullcontext()
+
+
+def for_points(function: Callable, *args: Array) -> PyTree:
+    """The function of every row of some arrays, such as the points of a body: `jax.vmap`, and a loop in programs for
+    our compiler where there are many numbers. Such a program is as long for a thousand points as for one, and what is
+    computed for a point need not be kept for all of them."""
+    numbers = sum(x.size for x in args)
+    if FOR_US is None or not FOR_US.value or numbers <= FEW_NUMBERS:
         return jax.vmap(function)(*args)
     return jax.lax.map(lambda row: function(*row), args)
 

@@ -1,7 +1,7 @@
 """Programs as XLA should have them, where our compiler does not take them.
 
-A step computes its stages, and a matrix its columns, by a loop, which our compiler takes as it likes
-(`native.for_each`). For XLA a batch of them is better.
+A step computes its stages, a matrix its columns, and a body its points, by a loop, which our compiler takes as it
+likes (`native.for_each`, `native.for_points`). For XLA a batch of them is better.
 """
 
 import math
@@ -26,7 +26,7 @@ from geodyn._engine.internals import (
 from geodyn._foundations.typing import Array
 
 # Loops of at most so many turns, which give at most so many numbers, are batches.
-MOST_TURNS, MOST_NUMBERS = 64, 2**15
+MOST_TURNS, MOST_NUMBERS = 1024, 2**15
 
 
 def evaluate(jaxpr: Jaxpr, consts: Sequence, *args: Array) -> list:

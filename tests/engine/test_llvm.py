@@ -360,9 +360,10 @@ def test_a_batch_in_a_program_is_a_loop(batch):
     assert lines(40) < 1.5 * lines(20)
 
 
-def test_few_rows_are_computed_at_once():
+@pytest.mark.parametrize("rows", [3, 4, 5, 18])
+def test_rows_are_computed_at_once(rows):
     """Of a scan that carries nothing: by one member alone as if they were members of a batch, with branches and loops
-    of their own; in a batch one after the other."""
+    of their own, in groups where there are many; in a batch one after the other."""
     table = jnp.asarray(np.arange(12.0).reshape(4, 3))
 
     def row(x, k):
@@ -373,7 +374,8 @@ def test_few_rows_are_computed_at_once():
     def program(x, k):
         return jax.lax.map(lambda at: row(*at), (x, k))
 
-    x, k = np.array([[0.3, -1.0, 2.0], [-0.5, 0.2, 1.0], [1.0, 1.0, -3.0]]), np.array([2, 0, 1])
+    x = np.resize([[0.3, -1.0, 2.0], [-0.5, 0.2, 1.0], [1.0, 1.0, -3.0]], (rows, 3)) + np.arange(rows)[:, None] / 9
+    k = np.resize([2, 0, 1, 1], rows)
     closed = jax.make_jaxpr(program)(x, k)
     alone = jax.jit(lambda *args: members.natively(closed, args, ()))(x, k)
     for got, want in zip(alone, program(x, k), strict=True):
@@ -382,6 +384,24 @@ def test_few_rows_are_computed_at_once():
     together = jax.jit(lambda *args: members.natively(closed, args, (3,)))(*many)
     for got, want in zip(together, jax.vmap(program, -1, -1)(*many), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-14)
+
+
+def test_a_row_is_written_once():
+    """The program of many rows is as long as that of few, and computes four of them at once."""
+
+    dtype = jnp.result_type(float)
+
+    def row(y):
+        z = jnp.sin(y) * jnp.cos(y) + jnp.tanh(y)
+        return jnp.exp(z) / jnp.sum(jnp.sqrt(z * z + 1))
+
+    def text(rows):
+        closed = jax.make_jaxpr(lambda x: jax.lax.map(row, x))(np.ones((rows, 3), dtype))
+        return members.text_of(closed, (True,), 4)[0]
+
+    assert len(text(1000)) < 1.01 * len(text(100))
+    number = {4: "float", 8: "double"}[dtype.itemsize]
+    assert f"fdiv <4 x {number}>" in text(100)
 
 
 FAR = np.array([[1e-10, 1e22, -2.0], [1e22, -5e7, 8e30], [3.0, -0.7, 1e-3]])

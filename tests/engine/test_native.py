@@ -202,3 +202,24 @@ def test_a_fault_of_the_compiler_is_a_warning(monkeypatch, caplog):
     assert "our compiler failed: RuntimeError('no such instruction')" in caplog.text
     monkeypatch.undo()
     np.testing.assert_allclose(value, end(jnp.array([1.2])), rtol=1e-13)
+
+
+@pytest.mark.skipif(native.FOR_US is None, reason="this JAX has no contexts of a user's own")
+def test_points_are_a_loop_for_our_compiler_alone():
+    """Also in a function that JAX has traced before, and in its derivative; few points are none."""
+
+    @jax.jit
+    def of_points(x):
+        return native.for_points(lambda y: jnp.sin(y) * jnp.sum(y) / 2, x)
+
+    def loops(function, x):
+        return str(jax.make_jaxpr(function)(x)).count("scan[")
+
+    many, few = jnp.ones((40, 2)), jnp.ones((4, 2))
+    pulled = jax.grad(lambda x: jnp.sum(native.native(of_points, x)))
+    for function in (of_points, lambda x: native.native(of_points, x), of_points):
+        np.testing.assert_allclose(function(many), np.sin(1.0), rtol=1e-6)
+    assert loops(of_points, many) == 0
+    assert loops(lambda x: native.native(of_points, x), many) == (1 if members.llvm is not None else 0)
+    assert loops(lambda x: native.native(of_points, x), few) == 0
+    np.testing.assert_allclose(pulled(many)[:4], pulled(few), rtol=1e-6)

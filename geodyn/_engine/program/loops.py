@@ -13,7 +13,15 @@ from jax import lax
 from geodyn._engine.batches import NATIVE, trace
 from geodyn._engine.cells import each, fill
 from geodyn._engine.expressions import Node, Operand
-from geodyn._engine.internals import ClosedJaxpr, Jaxpr, Operation, ShapedArray, inner_program, scan_counts
+from geodyn._engine.internals import (
+    ClosedJaxpr,
+    Jaxpr,
+    Operation,
+    ShapedArray,
+    each_program,
+    inner_program,
+    scan_counts,
+)
 from geodyn._engine.internals import length as programs_length
 from geodyn._engine.llvm.code import BOOL, WORD, Memory, Place, Value
 from geodyn._engine.plain import stages
@@ -34,6 +42,9 @@ from geodyn._engine.program.varying import spread
 # So few turns are computed at once where none needs another, or written out where they have few operations.
 FEW_TURNS = 4
 SHORT_TURN = 600
+# Of more turns several are computed at once where they are short. Those of a long one, such as the column of a matrix,
+# are no faster so, since it has numbers enough that do not need each other, and it takes longer to compile.
+MOST_NUMBERS = 4000
 # Branches with fewer operations are computed whether they are taken or not.
 SHORT = 6
 
@@ -224,6 +235,9 @@ def scan(block: Block, equation: Operation, args: Sequence, wanted: Sequence[Mem
         results = _few_turns(block, equation, args)
         if results is not None:
             return results
+    is_short = _numbers(equation.params["jaxpr"].jaxpr) <= MOST_NUMBERS
+    if nc == 0 and is_short and _pays_together(block, equation, _parts_of_scan(equation, args).xs):
+        return _turns_in_groups(block, equation, args, wanted)
     return _many_turns(block, equation, args, wanted)
 
 
@@ -245,7 +259,8 @@ def _few_turns(block: Block, equation: Operation, args: Sequence) -> list | None
     """The results of a scan of few turns without a loop, where that is faster."""
     program = equation.params["jaxpr"].jaxpr
     carries = scan_counts(equation)[1] > 0
-    if not carries and _pays_together(block, equation, _parts_of_scan(equation, args).xs):
+    fits = equation.params["length"] <= block.code.width
+    if not carries and fits and _pays_together(block, equation, _parts_of_scan(equation, args).xs):
         return _turns_together(block, equation, args)
     if programs_length(program) > SHORT_TURN:
         return None
@@ -304,13 +319,65 @@ def _row_of_turn(block: Block, x: Stored, turn: Value) -> Stored:
 
 
 def _pays_together(block: Block, equation: Operation, xs: Sequence) -> bool:
-    """Whether the turns of a scan that carries nothing are computed at once: in a program of one member, where they
-    compute more than they read: what each reads is gathered number by number."""
-    code, length = block.code, equation.params["length"]
-    if block.mask.wide or code.is_graphics or code.width < length:
+    """Whether several turns of a scan that carries nothing are computed at once, like members of a batch: in a program
+    of one member, where they compute more than they read, since what each reads is gathered number by number."""
+    code, length, program = block.code, equation.params["length"], equation.params["jaxpr"].jaxpr
+    if block.mask.wide or code.is_graphics or code.width == 1:
+        return False
+    # The turns of a loop inside, of which there are more, fill the lanes better.
+    if most_rows(program) > max(length, code.width):
         return False
     size_of_row = sum(x.size // length for x in xs)
-    return 2 * size_of_row < programs_length(equation.params["jaxpr"].jaxpr)
+    return 2 * size_of_row < programs_length(program)
+
+
+def most_rows(jaxpr: Jaxpr) -> int:
+    """The most turns of a loop in a program that carries nothing from turn to turn."""
+    most = 0
+    for program in each_program(jaxpr):
+        for equation in program.eqns:
+            if equation.primitive.name == "scan" and scan_counts(equation)[1] == 0:
+                most = max(most, equation.params["length"])
+    return most
+
+
+def _numbers(jaxpr: Jaxpr) -> int:
+    """How many numbers a program computes, if each of its loops takes one turn."""
+    equations = [equation for program in each_program(jaxpr) for equation in program.eqns]
+    return sum(math.prod(v.aval.shape) for equation in equations for v in equation.outvars)
+
+
+def _turns_in_groups(block: Block, equation: Operation, args: Sequence, wanted: Sequence[Memory | None]) -> list:
+    """The results of a scan that carries nothing, in a program of one member, by a loop each of whose turns computes as
+    many of those of the scan as there are lanes."""
+    code, program, length = block.code, equation.params["jaxpr"], equation.params["length"]
+    code.has_loops = True
+    consts, _, xs = _parts_of_scan(equation, args)
+    avals = [v.aval for v in equation.outvars]
+    row_avals = [v.aval for v in program.jaxpr.invars[len(consts) :]]
+    kinds_of_xs = forms([v.aval for v in equation.invars[len(consts) :]])
+    sources = [block.in_memory(x, kind) for x, kind in zip(flat(xs), kinds_of_xs, strict=True)]
+    memories = [
+        block.local(kind, False) if memory is None else memory
+        for kind, memory in zip(forms(avals), _memories(avals, wanted), strict=True)
+    ]
+    inner = block.inner()
+    lent = [block.lent(x, inner) for x in consts]
+    group, end = code.begin_loop(-(-length // code.width))
+    first = code.widen(code.times(group, str(code.width)))
+    turn = code.new(f"add {code.with_type(first)}, %lanes", WORD, True)
+    # In the last group there may be fewer turns than lanes.
+    inner.mask = code.new(f"icmp slt {code.with_type(turn)}, splat (i64 {length})", BOOL, True)
+    outside, code.inside = code.inside, inner.mask.text
+    with code.scope():
+        rows = [_row_of_turn(inner, x, turn) for x in sources]
+        outs = flat(inner.run(program, [*lent, *join_parts(row_avals, rows)]))
+        for x, memory in zip(outs, memories, strict=True):
+            inner.copy_to(x, whole(memory, x.shape, code.times(turn, str(x.size))))
+    code.inside = outside
+    end()
+    stacked = [whole(memory, kind.shape) for memory, kind in zip(memories, forms(avals), strict=True)]
+    return join_parts(avals, stacked)
 
 
 def _turns_together(block: Block, equation: Operation, args: Sequence) -> list:

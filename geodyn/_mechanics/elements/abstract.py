@@ -8,12 +8,12 @@ from inspect import signature
 from typing import Any, cast
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
 from geodyn._engine.jit import static_count
+from geodyn._engine.native import for_points
 from geodyn._engine.numerics.failure import in_range_or_nan
 from geodyn._foundations.checks import floats
 from geodyn._foundations.typing import Array, Count, Float, Indices, Number, Scalar
@@ -223,7 +223,7 @@ def measure_each(
 ) -> Float[Array, " E"]:
     """`measure(space, x_i, x_j, …)` for every tuple of point indices: lengths of edges, areas of triangles, …"""
     corners = (points if isinstance(points, Array) else np.array(points)).T
-    return jax.vmap(lambda *corners: measure(space, *corners))(*(x[index] for index in corners))
+    return for_points(lambda *corners: measure(space, *corners), *(x[index] for index in corners))
 
 
 def distances(space: AbstractManifold, x: Float[Array, "N dim"], pairs: Indices, effort: Effort) -> Float[Array, " E"]:

@@ -9,6 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from geodyn._engine.jit import jit
+from geodyn._engine.native import for_points
 from geodyn._engine.numerics.failure import in_range_or_nan, nan_unless
 from geodyn._engine.numerics.linalg import solve
 from geodyn._foundations.checks import is_finite, numbers, shaped
@@ -102,22 +103,24 @@ class System(AbstractBody):
     def kinetic_energy(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         x = self._points(q)
         u = self._points(v)
-        squares = jax.vmap(lambda x, u: u @ self.space.metric(x) @ u)(x, u)
+        squares = for_points(lambda x, u: u @ self.space.metric(x) @ u, x, u)
         return 0.5 * jnp.dot(self.masses.astype(x.dtype), squares)
 
     def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Array:
         x = self._points(q)
         u = self._points(v)
-        lower_index = jax.vmap(lambda m, x, u: m * (self.space.metric(x) @ u))
-        return lower_index(self.masses.astype(x.dtype), x, u).reshape(-1)
+        masses = self.masses.astype(x.dtype)
+        lowered = for_points(lambda m, x, u: m * (self.space.metric(x) @ u), masses, x, u)
+        return lowered.reshape(-1)
 
     def velocity(
         self, t: Number, q: Float[Array, " n"], p: Array, v: Float[Array, " n"] | None = None
     ) -> Float[Array, " n"]:
         x = self._points(q)
         p = self._points(p)
-        raise_index = jax.vmap(lambda m, x, p: solve(self.space.metric(x), p) / m)
-        return raise_index(self.masses.astype(x.dtype), x, p).reshape(-1)
+        masses = self.masses.astype(x.dtype)
+        raised = for_points(lambda m, x, p: solve(self.space.metric(x), p) / m, masses, x, p)
+        return raised.reshape(-1)
 
     @property
     def couplings(self) -> Couplings | None:
