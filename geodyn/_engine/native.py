@@ -27,9 +27,8 @@ from geodyn._engine.program import members
 from geodyn._foundations.typing import Array, PyTree
 
 # Whether a program is traced for our compiler. A context of JAX's own, so that no program that was traced for the one
-# compiler is used for the other; a JAX that has none writes all points out for both.
-make_context = getattr(jax, "make_user_context", None)
-FOR_US = None if make_context is None else make_context(False)
+# compiler is used for the other.
+FOR_US = jax.make_user_context(False)
 # Points with so few numbers are computed one beside the other, without a loop.
 FEW_NUMBERS = 64
 
@@ -100,7 +99,7 @@ def for_each(function: Callable, *args: Array) -> PyTree:
 
 def _for_us() -> contextlib.AbstractContextManager:
     """The context in which programs for our compiler are traced, where there is one."""
-    return FOR_US(True) if FOR_US is not None and members.llvm is not None else contextlib.nullcontext()
+    return FOR_US(True) if members.llvm is not None else contextlib.nullcontext()
 
 
 def for_points(function: Callable, *args: Array) -> PyTree:
@@ -108,7 +107,7 @@ def for_points(function: Callable, *args: Array) -> PyTree:
     our compiler where there are many numbers. Such a program is as long for a thousand points as for one, and what is
     computed for a point need not be kept for all of them."""
     numbers = sum(x.size for x in args)
-    if FOR_US is None or not FOR_US.value or numbers <= FEW_NUMBERS:
+    if not FOR_US.value or numbers <= FEW_NUMBERS:
         return jax.vmap(function)(*args)
     return jax.lax.map(lambda row: function(*row), args)
 

@@ -204,7 +204,6 @@ def test_a_fault_of_the_compiler_is_a_warning(monkeypatch, caplog):
     np.testing.assert_allclose(value, end(jnp.array([1.2])), rtol=1e-13)
 
 
-@pytest.mark.skipif(native.FOR_US is None, reason="this JAX has no contexts of a user's own")
 def test_points_are_a_loop_for_our_compiler_alone():
     """Also in a function that JAX has traced before, and in its derivative; few points are none."""
 
