@@ -109,7 +109,7 @@ def for_points(function: Callable, *args: Array) -> PyTree:
     numbers = sum(x.size for x in args)
     if not FOR_US.value or numbers <= FEW_NUMBERS:
         return jax.vmap(function)(*args)
-    return jax.lax.map(lambda row: function(*row), args)
+    return for_each(function, *args)
 
 
 def closure_converted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list]:

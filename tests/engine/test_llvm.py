@@ -388,7 +388,6 @@ def test_rows_are_computed_at_once(rows):
 
 def test_a_row_is_written_once():
     """The program of many rows is as long as that of few, and computes four of them at once."""
-
     dtype = jnp.result_type(float)
 
     def row(y):

@@ -325,13 +325,13 @@ def _pays_together(block: Block, equation: Operation, xs: Sequence) -> bool:
     if block.mask.wide or code.is_graphics or code.width == 1:
         return False
     # The turns of a loop inside, of which there are more, fill the lanes better.
-    if most_rows(program) > max(length, code.width):
+    if _most_rows(program) > max(length, code.width):
         return False
     size_of_row = sum(x.size // length for x in xs)
     return 2 * size_of_row < programs_length(program)
 
 
-def most_rows(jaxpr: Jaxpr) -> int:
+def _most_rows(jaxpr: Jaxpr) -> int:
     """The most turns of a loop in a program that carries nothing from turn to turn."""
     most = 0
     for program in each_program(jaxpr):
