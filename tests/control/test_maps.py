@@ -272,3 +272,38 @@ def test_purcell():
     at, step = np.array([0.11, 0.15]), 1e-4
     by_hand = (found.optimum(at[0] + step, at[1]).cost - found.optimum(at[0] - step, at[1]).cost) / (2 * step)
     np.testing.assert_allclose(found.optimum(*at).multiplier[0], by_hand, rtol=1e-5)
+
+
+@pytest.mark.long
+def test_a_step_within_the_reach_of_the_best_turn_costs_nothing():
+    """The stroke in a viscous fluid that turns best also moves by some length, in a direction that its phase decides.
+    So all shorter steps cost the same, and longer ones more: there the best stroke changes its kind."""
+    swimmer = gd.swimmers.Purcell()
+    grid = {"displacement": [0.03, 0.09, 0.15], "turn": [0.35, 0.6], "components": (0, 2)}
+    found = gd.stroke_map(swimmer, **grid)
+    method = gd.Direct(harmonics=12, steps=24)
+    turned = gd.optimal_stroke(swimmer, [0.8, 0.5], displacement=[None, None, 0.6], method=method)
+    reach = np.linalg.norm(turned.displacement[:2])
+    assert found.gaps == 0 and 0.09 < reach < 0.15
+    np.testing.assert_allclose(found.cost[:2, 1], turned.cost, rtol=1e-6)  # The phase costs what 24 steps miss.
+    np.testing.assert_allclose(found.multiplier[:2, 1, 0], 0.0, atol=1e-3)
+    assert found.cost[2, 1] > 1.1 * turned.cost and found.multiplier[2, 1, 0] > 10
+
+
+@pytest.mark.long
+def test_near_where_the_best_stroke_loses_its_symmetry_there_is_no_gap():
+    """In a perfect fluid the strokes of small turns are their own mirror images. For larger ones these become saddles,
+    and two strokes beside them are cheaper; near that turn the energy is flat, and a search takes long. Steps forwards
+    and backwards, which mirror each other, meet in an edge where none is asked for."""
+    swimmer = gd.swimmers.FluidLinks()
+    grid = {"displacement": [-0.15, -0.03, 0.03, 0.15], "turn": [0.15, 0.35], "components": (0, 2)}
+    found = gd.stroke_map(swimmer, **grid, method=gd.Direct(harmonics=10, steps=24, max_iterations=25))
+    assert found.gaps == 0 and np.all(found.second_order > 0)
+    np.testing.assert_allclose(found.cost, found.cost[::-1], rtol=1e-9)
+    np.testing.assert_allclose(found.multiplier[1, :, 0], -found.multiplier[2, :, 0], rtol=1e-6)
+    assert np.all(found.multiplier[1, :, 0] > 0.5) and np.all(found.branch[1] != found.branch[2])
+    means = found.best.coefficients[3, :, :2]
+    np.testing.assert_allclose(means[0, 0], means[0, 1], rtol=1e-6)
+    assert abs(means[1, 0] - means[1, 1]) > 0.1
+    saddle = gd.optimal_stroke(swimmer, found.at(3, 0), displacement=[0.15, None, 0.35], method=found.task.method)
+    assert saddle.second_order < 0 and found.cost[3, 1] < saddle.cost

@@ -15,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 
 from geodyn._control.methods.method import Direct
 from geodyn._control.problem.problem import Pace, StrokeProblem, clock_of, outcome
-from geodyn._control.problem.variation import second_variation
+from geodyn._control.problem.variation import lowest_direction, second_variation
 from geodyn._control.search.failure import reaches
 from geodyn._control.search.guess import unknowns
 from geodyn._control.search.implicit import kkt_solution
@@ -26,6 +26,10 @@ from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Float, Int, PyTree, Scalar
 from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke
+
+PUSH = 0.1
+"""How far beside a saddle the next search begins, as a part of the length of the stroke. Less, and it would lose its
+iterations near the saddle; what is too far is shortened by its line searches."""
 
 
 class Demands(eqx.Module):
@@ -68,7 +72,7 @@ class Demands(eqx.Module):
 
 
 class Optimum(NamedTuple):
-    """A solution for one demand. `x` are its coefficients; `slopes` their derivatives by the demand; `prices` and
+    """A solution for one demand. `x` are its coefficients, or if it is a saddle those of a stroke downhill of it; `slopes` their derivatives by the demand; `prices` and
     `bending` the first and second derivatives of the cost by the demand; `length` is that of the translation."""
 
     x: Float[Array | np.ndarray, "... n"]
@@ -132,8 +136,11 @@ def optimum_from(task: Task, flat: Float[Array, " n"], demand: Float[Array, "2"]
     there = reaches(values["displacement"], problem.displacement, problem.free)
     result = jnp.where(found.successful & ~there, RESULTS.astray, found.result)
     smallest = second_variation(problem, found.x, found.hessian, found.jacobian)[0]
-    # A saddle is a stationary stroke and no best one.
-    result = jnp.where((result == RESULTS.successful) & ~(smallest > 0), RESULTS.stalled, result)
+    # A saddle is a stationary stroke and no best one. A search that begins beside it goes on downhill.
+    is_saddle = (result == RESULTS.successful) & ~(smallest > 0)
+    result = jnp.where(is_saddle, RESULTS.stalled, result)
+    downhill = lowest_direction(problem, found.x, found.hessian, found.jacobian)
+    push = jnp.where(is_saddle, PUSH * jnp.sqrt(values["cost"]), 0.0)
     size = jnp.linalg.norm(problem.displacement)
 
     def change_of_x(place: int) -> tuple[Array, Array]:
@@ -148,7 +155,7 @@ def optimum_from(task: Task, flat: Float[Array, " n"], demand: Float[Array, "2"]
     xi = values["displacement"]
     moves = xi[:1] if problem.sized else xi[: task.swimmer.group.translations]
     return Optimum(
-        x=ravel_pytree(found.x)[0],
+        x=ravel_pytree(found.x)[0] + push * downhill,
         slopes=slopes,
         cost=values["cost"],
         prices=task.demands.prices(values["multiplier"]),

@@ -51,6 +51,10 @@ CHALLENGES = 2
 """The most strokes of neighbours that are tried at a point that has a stroke already, counted from when that last
 became cheaper."""
 
+RETRIES = 4
+"""How often a search that ended too early at a point, for want of iterations or at a saddle, may go on there: near a
+place where the best stroke changes its kind, the energy is flat and a search takes long."""
+
 NEIGHBOURS = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
 
 AT_ONCE = 16
@@ -84,6 +88,9 @@ class _Search:
         self.kept: dict[Place, list[_Record]] = {}
         # Of a point without a stroke, how the last search ended.
         self.why = np.full(self.shape, RESULTS.lost)
+        # Of a point, the cheapest stroke at which a search ended too early, and how many went on from such strokes.
+        self.unfinished: dict[Place, Optimum] = {}
+        self.retried: dict[Place, int] = {}
         # (number of a record, point at which its stroke was tried).
         self.tried: set[tuple[int, Place]] = set()
         # Pairs of numbers of records that are on one smooth branch.
@@ -121,6 +128,10 @@ class _Search:
         if optimum.result != RESULTS.successful:
             if not here:
                 self.why[place] = optimum.result
+            before = self.unfinished.get(place)
+            ended_early = optimum.result in (RESULTS.too_many_iterations, RESULTS.stalled)
+            if ended_early and (before is None or optimum.cost < before.cost):
+                self.unfinished[place] = optimum
             return
         for record in here:
             if _is_same(record.optimum, optimum):
@@ -150,6 +161,24 @@ class _Search:
         return (a.number, b.number) in self.linked
 
     def offers(self) -> list:
+        """What to try next: strokes of neighbours, and where no neighbour has any to offer, unfinished ones."""
+        return self._from_neighbours() or self._to_go_on()
+
+    def _to_go_on(self) -> list:
+        """For each point at which a search ended too early with the cheapest stroke that is known there, this stroke;
+        not too often."""
+        chosen = []
+        unfinished = self.unfinished
+        self.unfinished = {}
+        for place, optimum in unfinished.items():
+            cheapest = min((record.optimum.cost for record in self.kept.get(place, [])), default=np.inf)
+            count = self.retried.get(place, 0)
+            if optimum.cost < cheapest and count < RETRIES:
+                self.retried[place] = count + 1
+                chosen.append((place, np.asarray(optimum.x), float(optimum.cost), None))
+        return chosen
+
+    def _from_neighbours(self) -> list:
         """For each point that waits, the most promising stroke of its neighbours, unless it was tried."""
         chosen = []
         waiting = self.waiting

@@ -167,10 +167,7 @@ def second_variation(
     1.
     """
     problem, x, hessian, jacobian = without_derivatives((problem, x, hessian, jacobian))
-    # The rows of `unit` are an orthonormal basis in the metric.
-    unit = jnp.linalg.inv(jnp.linalg.cholesky(sobolev_metric(problem, x)))
-    null = null_space(jacobian @ unit.T)[1].T
-    tangent = null @ unit
+    tangent, null = _tangent_basis(problem, x, jacobian)
     eigenvalues: Float[Array, " e"] = problem.energy / 2 * jnp.linalg.eigvalsh(tangent @ hessian @ tangent.T)
     rounding = 100 * jnp.sqrt(jnp.finfo(eigenvalues.dtype).eps)
     curved = ~(jnp.abs(eigenvalues) <= rounding)  # What is NaN is no flat direction.
@@ -178,6 +175,27 @@ def second_variation(
     # Rows of zeros fill up the basis of the null space, and look like flat directions.
     padding = jnp.sum(jnp.all(null == 0, axis=1))
     return smallest, jnp.sum(~curved) - padding
+
+
+def lowest_direction(
+    problem: StrokeProblem, x: PyTree, hessian: Float[Array, "n n"], jacobian: Float[Array, "p n"]
+) -> Float[Array, " n"]:
+    """The change of the unknowns to which the smallest eigenvalue of the second variation belongs, of size 1 in the
+    metric of `second_variation`: from a saddle the energy falls that way, and against it."""
+    problem, x, hessian, jacobian = without_derivatives((problem, x, hessian, jacobian))
+    tangent, _ = _tangent_basis(problem, x, jacobian)
+    return jnp.linalg.eigh(tangent @ hessian @ tangent.T)[1][:, 0] @ tangent
+
+
+def _tangent_basis(
+    problem: StrokeProblem, x: PyTree, jacobian: Float[Array, "p n"]
+) -> tuple[Float[Array, "n n"], Float[Array, "n n"]]:
+    """(orthonormal changes of the unknowns at fixed displacement, as rows; their coordinates in an orthonormal basis of
+    all changes). Rows of zeros fill both up."""
+    # The rows of `unit` are an orthonormal basis in the metric.
+    unit = jnp.linalg.inv(jnp.linalg.cholesky(sobolev_metric(problem, x)))
+    null = null_space(jacobian @ unit.T)[1].T
+    return null @ unit, null
 
 
 def sobolev_metric(problem: StrokeProblem, x: PyTree) -> Float[Array, "n n"]:
