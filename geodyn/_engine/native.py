@@ -29,7 +29,8 @@ from geodyn._foundations.typing import Array, PyTree
 # Whether a program is traced for our compiler. A context of JAX's own, so that no program that was traced for the one
 # compiler is used for the other.
 FOR_US = jax.make_user_context(False)
-# Points with so few numbers are computed one beside the other, without a loop.
+# Points with so few numbers are written out one after the other: that is a short program, of whose operations the
+# processor has several under way at a time.
 FEW_NUMBERS = 64
 
 
@@ -50,12 +51,14 @@ def native_linear(function: Callable, known: PyTree, t: PyTree) -> PyTree:
 
 
 def _call(function: Callable, args: tuple, nonlinear: tuple) -> PyTree:
-    return _bound(function, args, nonlinear) if is_usable() else function(*args)
+    return _bind(function, args, nonlinear) if is_usable() else function(*args)
 
 
-def _bound(function: Callable, args: tuple, nonlinear: tuple) -> PyTree:
-    leaves, structure = jax.tree.flatten(args)
-    leaves = [np.asarray(x, jnp.result_type(x)) if isinstance(x, bool | int | float | complex) else x for x in leaves]
+def _bind(function: Callable, args: tuple, nonlinear: tuple) -> PyTree:
+    """The results by one operation of JAX. The arguments `nonlinear` are the first of `args`: in the others the
+    function is linear."""
+    given, structure = jax.tree.flatten(args)
+    leaves = [_as_array(x) for x in given]
     forms = []
 
     def flat(*x: Array) -> list:
@@ -64,7 +67,7 @@ def _bound(function: Callable, args: tuple, nonlinear: tuple) -> PyTree:
         return values
 
     with _for_us():
-        program, consts = closure_converted(trace(flat, leaves))
+        program, consts = _convert_closure(trace(flat, leaves))
     if internals.is_high(program.jaxpr):
         values = internals.eval_jaxpr(program.jaxpr, program.consts, *consts, *leaves)
     else:
@@ -72,6 +75,11 @@ def _bound(function: Callable, args: tuple, nonlinear: tuple) -> PyTree:
         summed = ((),) * len(program.out_avals)
         values = program_p.bind(*consts, *leaves, program=program, nonlinear=first, batch=(), summed=summed)
     return forms[0].unflatten(values)
+
+
+def _as_array(x: Any) -> Any:
+    """A number of Python as an array, of the precision that JAX gives it; arrays as they are."""
+    return np.asarray(x, jnp.result_type(x)) if isinstance(x, bool | int | float | complex) else x
 
 
 def native_rows(function: Callable, *arrays: Array) -> PyTree:
@@ -112,15 +120,19 @@ def for_points(function: Callable, *args: Array) -> PyTree:
     return for_each(function, *args)
 
 
-def closure_converted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list]:
+def _convert_closure(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list]:
     """(program, constants): the program with its traced constants as further first arguments, and these constants."""
-    jaxpr, traced = closed.jaxpr, [isinstance(x, Tracer) for x in closed.consts]
-    given = [v for v, moved in zip(jaxpr.constvars, traced, strict=True) if moved]
-    kept = [v for v, moved in zip(jaxpr.constvars, traced, strict=True) if not moved]
-    consts = [x for x, moved in zip(closed.consts, traced, strict=True) if not moved]
-    names = jaxpr.debug_info.with_unknown_names()
-    program = jaxpr.replace(constvars=kept, invars=[*given, *jaxpr.invars], debug_info=names)
-    return ClosedJaxpr(program, consts), [x for x, moved in zip(closed.consts, traced, strict=True) if moved]
+    jaxpr = closed.jaxpr
+    constants = list(zip(jaxpr.constvars, closed.consts, strict=True))
+    traced = [(variable, value) for variable, value in constants if isinstance(value, Tracer)]
+    known = [(variable, value) for variable, value in constants if not isinstance(value, Tracer)]
+    program = jaxpr.replace(
+        constvars=[variable for variable, _ in known],
+        invars=[*(variable for variable, _ in traced), *jaxpr.invars],
+        # The names of the arguments are those of the function, which has fewer.
+        debug_info=jaxpr.debug_info.with_unknown_names(),
+    )
+    return ClosedJaxpr(program, [value for _, value in known]), [value for _, value in traced]
 
 
 def _sizes(batch: tuple[int, ...], summed: tuple[bool, ...]) -> tuple[int, ...]:
@@ -144,15 +156,16 @@ def _run(*args: Array, **params: Any) -> list[Array]:
 def _batch(
     args: Sequence[Array], axes: Sequence[int | None], *, batch: tuple[int, ...], summed: Summed, **params: Any
 ) -> tuple[list, list[int]]:
-    (size,) = {x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None}
-    pairs = zip(args, axes, strict=True)
-    args = [x[..., None] if axis is None else jnp.moveaxis(x, axis, -1) for x, axis in pairs]
+    pairs = list(zip(args, axes, strict=True))
+    (size,) = {x.shape[axis] for x, axis in pairs if axis is not None}
+    members_last = [x[..., None] if axis is None else jnp.moveaxis(x, axis, -1) for x, axis in pairs]
+    # Nothing is summed over the new axis: it is the members of the caller, who wants a result for each.
     summed = tuple((*sums, False) for sums in summed)
-    values = program_p.bind(*args, batch=(*batch, size), summed=summed, **params)
+    values = program_p.bind(*members_last, batch=(*batch, size), summed=summed, **params)
     return values, [x.ndim - 1 for x in values]
 
 
-def _pushed_forward(
+def _push_forward(
     primals: Sequence,
     tangents: Sequence,
     *,
@@ -161,8 +174,10 @@ def _pushed_forward(
     batch: tuple[int, ...],
     summed: Summed,
 ) -> tuple[list, list]:
+    """(the results, their changes). A change has two parts: that with the arguments in which the program is not linear
+    (`_rates`), and that with the others, which is the program itself with their changes in their place."""
     bind = partial(program_p.bind, program=program, nonlinear=nonlinear, batch=batch, summed=summed)
-    values, known = bind(*primals), primals[:nonlinear]
+    values = bind(*primals)
     rates = []
     moving = tuple(k for k in range(nonlinear) if not internals.is_zero(tangents[k]))
     if moving:
@@ -170,8 +185,11 @@ def _pushed_forward(
     if any(not internals.is_zero(x) for x in tangents[nonlinear:]):
         # Zeros of numpy, since those of JAX may be programs of their own, which are compiled.
         changes = [_zeros(x.aval) if internals.is_zero(x) else x for x in tangents[nonlinear:]]
+        known = primals[:nonlinear]
         rates.append(bind(*known, *changes))
-    return values, rates[0] if len(rates) == 1 else [jax.lax.add(x, y) for x, y in zip(*rates, strict=True)]
+    if len(rates) == 1:
+        return values, rates[0]
+    return values, [jax.lax.add(x, y) for x, y in zip(*rates, strict=True)]
 
 
 def _rates(
@@ -185,22 +203,36 @@ def _rates(
     """The changes of the results with those arguments of a program that are `moving`, by a program that is linear in
     their changes. Whole numbers have none."""
 
-    def rate(*args: Array) -> list:
-        primals, changes = args[: len(program.in_avals)], args[len(program.in_avals) :]
+    changing = [k for k, x in enumerate(program.out_avals) if jnp.issubdtype(x.dtype, jnp.inexact)]
 
-        def at(*moved: Array) -> list:
-            full = dict(enumerate(primals)) | dict(zip(moving, moved, strict=True))
+    def rates_of_one(*args: Array) -> list:
+        """The changes for one member, from the arguments of the program and the changes of those that are moving."""
+        count = len(program.in_avals)
+        at = args[:count]
+        directions = args[count:]
+
+        def results(*moved: Array) -> list:
+            full = dict(enumerate(at)) | dict(zip(moving, moved, strict=True))
             found = evaluate(program, *full.values(), batch=())
             return [found[k] for k in changing]
 
-        return jax.jvp(at, [primals[k] for k in moving], list(changes))[1]
+        _, rates = jax.jvp(results, [at[k] for k in moving], list(directions))
+        return rates
 
-    changing = [k for k, x in enumerate(program.out_avals) if jnp.issubdtype(x.dtype, jnp.inexact)]
-    of_one = trace(rate, [*program.in_avals, *(program.in_avals[k] for k in moving)])
-    of_one = ClosedJaxpr(of_one.jaxpr.replace(eqns=internals.needed_operations(of_one.jaxpr)), of_one.consts)
-    linear = {"program": of_one, "nonlinear": len(primals), "summed": tuple(summed[k] for k in changing)}
-    found = dict(zip(changing, program_p.bind(*primals, *changes, batch=batch, **linear), strict=True))
+    traced = trace(rates_of_one, [*program.in_avals, *(program.in_avals[k] for k in moving)])
+    # Without the operations of the program that only its own results need.
+    needed = traced.jaxpr.replace(eqns=internals.needed_operations(traced.jaxpr))
+    rates = program_p.bind(
+        *primals,
+        *changes,
+        program=ClosedJaxpr(needed, traced.consts),
+        nonlinear=len(primals),
+        batch=batch,
+        summed=tuple(summed[k] for k in changing),
+    )
+    found = dict(zip(changing, rates, strict=True))
     shapes = [x.shape for x in _abstract(program=program, batch=batch, summed=summed)]
+    # `float0` is JAX's type of the changes of whole numbers.
     return [found[k] if k in found else np.zeros(shape, jax.dtypes.float0) for k, shape in enumerate(shapes)]
 
 
@@ -208,24 +240,34 @@ def _zeros(like: Any) -> np.ndarray:
     return np.broadcast_to(np.zeros((), like.dtype), like.shape)
 
 
-def _pulled_back(
+def _pull_back(
     cts: Sequence, *args: Any, program: Program, nonlinear: int, batch: tuple[int, ...], summed: Summed
 ) -> list:
+    """The cotangents of those linear arguments that JAX asks for (they are `unknown`), from those of the results."""
     known = args[:nonlinear]
-    unknown = list(map(internals.is_unknown, args[nonlinear:]))
-    t = [x.aval if u else jax.typeof(x) for x, u in zip(args[nonlinear:], unknown, strict=True)]
-    full = _abstract(program=program, batch=batch, summed=summed)
-    cts = [jnp.zeros(y.shape, y.dtype) if internals.is_zero(x) else x for x, y in zip(cts, full, strict=True)]
-    # The cotangent of an argument that all members share is a sum over the members.
-    sums = tuple(tuple(a != b for a, b in zip(x.shape[x.ndim - len(batch) :], batch, strict=True)) for x in t)
-    pulling = program.program if isinstance(program, Transposed) else Transposed(program, nonlinear)
-    pulled = program_p.bind(*known, *cts, program=pulling, nonlinear=nonlinear, batch=batch, summed=sums)
-    return [None] * nonlinear + [x if u else None for x, u in zip(pulled, unknown, strict=True)]
+    linear = args[nonlinear:]
+    unknown = [internals.is_unknown(x) for x in linear]
+    results = _abstract(program=program, batch=batch, summed=summed)
+    cts = [jnp.zeros(y.shape, y.dtype) if internals.is_zero(x) else x for x, y in zip(cts, results, strict=True)]
+    types = [x.aval if asked else jax.typeof(x) for x, asked in zip(linear, unknown, strict=True)]
+    sums = tuple(_shared_axes(x.shape, batch) for x in types)
+    # The transpose of a transpose is the program itself.
+    transpose = program.program if isinstance(program, Transposed) else Transposed(program, nonlinear)
+    pulled = program_p.bind(*known, *cts, program=transpose, nonlinear=nonlinear, batch=batch, summed=sums)
+    of_linear = [x if asked else None for x, asked in zip(pulled, unknown, strict=True)]
+    return [None] * nonlinear + of_linear
+
+
+def _shared_axes(shape: tuple[int, ...], batch: tuple[int, ...]) -> tuple[bool, ...]:
+    """For each axis of the batch, whether its members share an argument of this shape: its cotangent is the sum of
+    those of the members."""
+    of_members = shape[len(shape) - len(batch) :]
+    return tuple(size != members for size, members in zip(of_members, batch, strict=True))
 
 
 def _lower(*args: Array, platform: str | None, batch: tuple[int, ...], alone: bool, **params: Any) -> list[Array]:
     """The results on devices of this platform; None stands for any other."""
-    if batch and math.prod(batch) == 1:  # A batch of one is one.
+    if batch and math.prod(batch) == 1:
         return _of_one(*args, platform=platform, batch=batch, alone=alone, **params)
     if _is_by_itself(alone, batch):
         return _on_one_device(*args, platform=platform, batch=batch, **params)
@@ -233,9 +275,12 @@ def _lower(*args: Array, platform: str | None, batch: tuple[int, ...], alone: bo
 
 
 def _of_one(*args: Array, batch: tuple[int, ...], summed: Summed, **params: Any) -> list[Array]:
-    one = [x.reshape(x.shape[: x.ndim - len(batch)]) for x in args]
-    values = _lower(*one, batch=(), summed=((),) * len(summed), **params)
-    return [x.reshape(*x.shape, *(1 for _ in batch)) for x in values]
+    """The results for a batch of one member, as those of this member."""
+    alone = [x.reshape(x.shape[: x.ndim - len(batch)]) for x in args]
+    no_sums = ((),) * len(summed)
+    values = _lower(*alone, batch=(), summed=no_sums, **params)
+    ones = (1,) * len(batch)
+    return [x.reshape(*x.shape, *ones) for x in values]
 
 
 def _on_one_device(
@@ -287,12 +332,17 @@ def _on_devices(
     have to wait until all of them have said whether they go on."""
 
     def partition(mesh: Mesh, given: Any, wanted: Any) -> tuple:
+        """How the work is divided, as `custom_partitioning` wants it: the mesh, the function that each device computes,
+        and the shardings of the results and of the arguments."""
         given, wanted = jax.tree.map(lambda x: x.sharding, (given, wanted))
-        places = [_axes_of_mesh(k - len(batch), batch[k], args, given[1]) for k in range(len(batch))]
+        _, of_args = given
+        places = [_axes_of_mesh(k - len(batch), batch[k], args, of_args) for k in range(len(batch))]
         shares = [math.prod(mesh.shape[name] for name in names) for names in places]
-        if any(size % share for size, share in zip(batch, shares, strict=True)):  # Then each device computes all.
+        # Where the members cannot be divided evenly, each device computes all of them.
+        if any(size % share for size, share in zip(batch, shares, strict=True)):
             given, wanted = jax.tree.map(lambda _: NamedSharding(mesh, PartitionSpec()), (given, wanted))
-            places, shares = [() for _ in batch], [1 for _ in batch]
+            places = [() for _ in batch]
+            shares = [1 for _ in batch]
         sizes = tuple(size // share for size, share in zip(batch, shares, strict=True))
 
         def on_one_device(_: Any, parts: Sequence[Array]) -> list[Array]:
@@ -305,15 +355,15 @@ def _on_devices(
 
     whole = jax.make_jaxpr(partial(evaluate, program, batch=batch, summed=summed))(*args)
     shared = internals.custom_partitioning(lambda consts, args: internals.eval_jaxpr(whole.jaxpr, consts, *args))
-    terms = [
-        *(_names_of_axes(x.shape, (), f"c{i}") for i, x in enumerate(whole.consts)),
-        *(_names_of_axes(x.shape, batch, f"x{i}") for i, x in enumerate(args)),
-    ]
+    of_consts = [_names_of_axes(x.shape, (), f"c{i}") for i, x in enumerate(whole.consts)]
+    of_args = [_names_of_axes(x.shape, batch, f"x{i}") for i, x in enumerate(args)]
     outs = _abstract(program=program, batch=batch, summed=summed)
-    results = [_names_of_axes(x.shape, batch, f"y{i}") for i, x in enumerate(outs)]
-    own = dict.fromkeys(name for term in (*terms, *results) for name in term if name[0] != "b")
-    rule = ", ".join(map(" ".join, terms)) + " -> " + ", ".join(map(" ".join, results))
-    shared.def_partition(partition, sharding_rule=rule, need_replication_factors=tuple(own))
+    of_results = [_names_of_axes(x.shape, batch, f"y{i}") for i, x in enumerate(outs)]
+    # "c0_0, x0_0 b0 -> y0_0 b0": axes of one name are divided in the same way, as only those of the batch may be.
+    before = ", ".join(" ".join(names) for names in (*of_consts, *of_args))
+    after = ", ".join(" ".join(names) for names in of_results)
+    undivided = [name for names in (*of_consts, *of_args, *of_results) for name in names if name[0] != "b"]
+    shared.def_partition(partition, sharding_rule=f"{before} -> {after}", need_replication_factors=tuple(undivided))
     return shared(whole.consts, args)
 
 
@@ -336,7 +386,8 @@ def _axes_of_mesh(place: int, size: int, args: Sequence[Array], shardings: Seque
 
 def _over_devices(x: Array, sums: tuple[bool, ...], places: Sequence[tuple[str, ...]]) -> Array:
     """A result that is a sum over the members of one device, summed over the devices."""
-    names = tuple(name for is_sum, names in zip(sums, places, strict=True) if is_sum for name in names)
+    summed_places = [place for is_sum, place in zip(sums, places, strict=True) if is_sum]
+    names = tuple(name for place in summed_places for name in place)
     return jax.lax.psum(x, names) if names else x
 
 
@@ -347,8 +398,8 @@ program_p = internals.new_operation(
     run=_run,
     abstract=_abstract,
     batched=_batch,
-    pushed_forward=_pushed_forward,
-    pulled_back=_pulled_back,
+    pushed_forward=_push_forward,
+    pulled_back=_pull_back,
     lowered=_lower,
 )
 
@@ -374,8 +425,13 @@ def _trial() -> bool:
         return [known * t]
 
     def of(x: Array) -> Array:
-        return _bound(twice, (x, x), (x,))[0]
+        return _bind(twice, (x, x), (x,))[0]
+
+    def pulled_back(x: Array) -> Array:
+        _, pull = jax.vjp(of, x)
+        (cotangent,) = pull(x)
+        return cotangent
 
     x = np.zeros((2, 3))
-    program = jax.make_jaxpr(jax.vmap(lambda x: jax.vjp(of, x)[1](x)[0]))(x)
+    program = jax.make_jaxpr(jax.vmap(pulled_back))(x)
     return [v.shape for v in program.out_avals] == [x.shape]

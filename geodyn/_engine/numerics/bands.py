@@ -23,7 +23,12 @@ class Full(NamedTuple):
 
     def matrix(self, push: Callable, near: Array) -> Array:
         """The matrix of a function `push`, linear in arrays of the shape of `near`."""
-        return columns(lambda x: push(x.reshape(near.shape)).reshape(-1), near.size, near).T
+
+        def image(unit: Float[Array, " n"]) -> Float[Array, " n"]:
+            return push(unit.reshape(near.shape)).reshape(-1)
+
+        # The images of the unit vectors are the columns of the matrix, and come as rows.
+        return columns(image, near.size, near).T
 
     def factors(self, matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
         """What `solve` takes: the inverse."""
@@ -66,11 +71,13 @@ class Banded(NamedTuple):
 
     def matrix(self, push: Callable, near: Array) -> Float[Array, "K 3 B B"]:
         """The matrix of a function `push`, linear in arrays of the shape of `near`."""
-        count = len(self.blocks)
-        width = self.blocks.shape[1] * near.size // self.size
+        count, columns_per_block = self.blocks.shape
+        # An array has several numbers for each column: one for every place along its other axes.
+        width = columns_per_block * near.size // self.size
         block = np.arange(count)[:, None]
         # Blocks of one colour are three apart, so that their images do not overlap.
-        colours = jnp.asarray(block % 3 == np.arange(3), near.dtype)
+        is_of_colour = block % 3 == np.arange(3)
+        colours = jnp.asarray(is_of_colour, near.dtype)
 
         def image(unit: Float[Array, " _"]) -> Array:
             """The image of the same unit vector in all blocks of a colour."""
@@ -90,17 +97,19 @@ class Banded(NamedTuple):
         """The factors that `solve` takes: D⁻¹, D⁻¹L and D⁻¹U. D are the diagonal blocks after elimination, L and U the
         blocks left and right of them."""
         width = matrix.shape[-1]
-        missing = np.tile(self.blocks == self.size, width // self.blocks.shape[1])
+        # The columns that pad the blocks. A block has the places along the other axes one after the other.
+        others = width // self.blocks.shape[1]
+        missing = np.tile(self.blocks == self.size, others)
         eye = jnp.eye(width, dtype=matrix.dtype)
 
         def eliminate(before: Float[Array, "B B"], row: tuple[Array, Array]) -> tuple[Array, Array]:
             """One row of blocks, where `before` is D⁻¹U of the row above."""
             (left, middle, right), missing = row
-            # A column that pads the block has a one on its diagonal.
-            diagonal = middle + missing[:, None] * eye - left @ before
-            inverted = jnp.linalg.inv(diagonal)
-            factors = jnp.stack([inverted, inverted @ left, inverted @ right])
-            return factors[2], factors
+            # Ones on the diagonal for the columns that pad the block, which are zero: else it would be singular.
+            full = middle + missing[:, None] * eye
+            inverted = jnp.linalg.inv(full - left @ before)
+            right_factor = inverted @ right
+            return right_factor, jnp.stack([inverted, inverted @ left, right_factor])
 
         rows = (matrix, jnp.asarray(missing, matrix.dtype))
         _, factors = jax.lax.scan(eliminate, jnp.zeros_like(eye), rows)

@@ -14,8 +14,9 @@ from geodyn._engine.program.arrays import ProgramArray
 from geodyn._engine.program.block import Block
 from geodyn._foundations.typing import Array, Float
 
-# More numbers are not sorted by comparing all pairs, and larger matrices are left to LAPACK.
+# More numbers are not sorted here: to compare all pairs of n takes n² operations.
 MOST_SORTED = 64
+# Matrices with more rows or columns are left to LAPACK, which works block by block and so waits less for the memory.
 LARGEST_MATRIX = 64
 
 
@@ -58,14 +59,22 @@ def _lu(a: Float[Array, "m n"], **_: Any) -> tuple[Array, Array, Array]:
 
     def step(k: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         a, pivots, order = state
-        pivot = jnp.argmax(jnp.where(rows >= k, jnp.abs(a[:, k]), -1.0))
+        # Rows above k are done: −1 is less than any absolute value.
+        candidates = jnp.where(rows >= k, jnp.abs(a[:, k]), -1.0)
+        pivot = jnp.argmax(candidates)
+        # Row k and that of the pivot change places.
         a = a.at[k].set(a[pivot]).at[pivot].set(a[k])
         order = order.at[k].set(order[pivot]).at[pivot].set(order[k])
+        below = rows > k
         # A column of zeros has nothing to eliminate; LAPACK leaves it as it is.
-        below = (rows > k) & (a[k, k] != 0)
-        factors = jnp.where(below, a[:, k] / a[k, k], jnp.where(rows > k, a[:, k], 0))
-        rest = a - jnp.where(below, factors, 0)[:, None] * jnp.where(columns > k, a[k], 0)
-        is_factor = (rows > k)[:, None] & (columns == k)
+        eliminated = below & (a[k, k] != 0)
+        undivided = jnp.where(below, a[:, k], 0)
+        factors = jnp.where(eliminated, a[:, k] / a[k, k], undivided)
+        # The factors take the place of the zeros that the elimination leaves below the diagonal.
+        subtracted = jnp.where(eliminated, factors, 0)
+        right_of_pivot = jnp.where(columns > k, a[k], 0)
+        rest = a - subtracted[:, None] * right_of_pivot
+        is_factor = below[:, None] & (columns == k)
         a = jnp.where(is_factor, factors[:, None], rest)
         return a, pivots.at[k].set(pivot), order
 
@@ -86,17 +95,22 @@ def _triangular(
     if jnp.iscomplexobj(a):
         raise NotUnderstood("a triangular system of complex numbers")
     if not left_side:
+        # x a = b is aᵀ xᵀ = bᵀ.
         options = {"lower": lower, "conjugate_a": conjugate_a, "unit_diagonal": unit_diagonal}
         (x,) = _triangular(a, b.T, left_side=True, transpose_a=not transpose_a, **options)
         return [x.T]
     if transpose_a:
-        a, lower = a.T, not lower
+        a = a.T
+        lower = not lower
     if not lower:
-        a, b = a[::-1, ::-1], b[::-1]
+        # With the unknowns and the equations in the opposite order, an upper triangle is a lower one.
+        a = a[::-1, ::-1]
+        b = b[::-1]
     columns = jnp.arange(a.shape[0])
 
     def step(k: Array, x: Array) -> Array:
-        known = jnp.sum(jnp.where(columns < k, a[k], 0)[:, None] * x, axis=0)
+        before = jnp.where(columns < k, a[k], 0)
+        known = jnp.sum(before[:, None] * x, axis=0)
         left = b[k] - known
         return x.at[k].set(left if unit_diagonal else left / a[k, k])
 
@@ -109,12 +123,14 @@ def _cholesky(a: Float[Array, "n n"], **_: Any) -> list[Array]:
     rows = jnp.arange(a.shape[0])
 
     def step(k: Array, factor: Array) -> Array:
-        column = a[:, k] - jnp.sum(factor * jnp.where(rows < k, factor[k], 0), axis=1)
+        before = jnp.where(rows < k, factor[k], 0)
+        column = a[:, k] - jnp.sum(factor * before, axis=1)
         column = jnp.where(rows >= k, column / jnp.sqrt(column[k]), 0)
         return factor.at[:, k].set(column)
 
     factor = jax.lax.fori_loop(0, a.shape[0], step, jnp.zeros_like(a))
     is_positive = jnp.all(jnp.isfinite(factor))
+    # As from LAPACK: NaN in the lower half alone.
     nothing = jnp.where(rows[:, None] >= rows, jnp.nan, 0)
     return [jnp.where(is_positive, factor, nothing)]
 
@@ -139,6 +155,7 @@ def _ranks(keys: Sequence[Array]) -> Array:
     for key in reversed(keys):
         less, alike = _comes_before(key[..., :, None], key[..., None, :])
         before = less | (alike & before)
+    # The rank of entry j is the number of entries i before it.
     return jnp.sum(before, axis=-2)
 
 
@@ -162,8 +179,10 @@ def _largest(x: Array, *, k: int, **params: Any) -> list[Array]:
     last = x.ndim - 1
     if params.get("axis", last) not in (-1, last):
         raise NotUnderstood("the largest numbers along another axis than the last")
-    # Sorted backwards, so that of numbers that are alike the first one comes first.
-    ranks = x.shape[-1] - 1 - _ranks([x[..., ::-1]])[..., ::-1]
+    # Ranks from the largest number on. Those of the numbers in the opposite order, so that of numbers that are alike
+    # the first one comes first.
+    ascending = _ranks([x[..., ::-1]])[..., ::-1]
+    ranks = x.shape[-1] - 1 - ascending
     index = jnp.broadcast_to(jnp.arange(x.shape[-1]), x.shape)
     return [_place_by_rank(x, ranks)[..., :k], _place_by_rank(index, ranks)[..., :k]]
 
