@@ -14,6 +14,8 @@ from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.atlas import AbstractAtlas, AbstractPatches, Sizes
 from geodyn._geometry.models.spaces import Product
 
+# A chart is used up to so many times the radius from its centre: a step may lead out of the radius, and its stages
+# farther.
 REACH = 4.0
 
 
@@ -65,17 +67,18 @@ class Atlas(AbstractManifold, AbstractPatches):
         self.charts = tuple(charts)
         self.radius = jnp.asarray(radius, float)
         for k, chart in enumerate(self.charts):
-            found = [callable(getattr(chart, name, None)) for name in ("metric", "embed", "coordinates")]
-            if not (isinstance(chart, AbstractManifold) and all(found)):
+            has_methods = all(callable(getattr(chart, name, None)) for name in ("metric", "embed", "coordinates"))
+            if not (isinstance(chart, AbstractManifold) and has_methods):
                 raise ValueError(
                     "charts must be spaces with methods embed(x) -> X and coordinates(X) -> x; "
                     f"charts[{k}] is {chart!r}"
                 )
-        if not self.charts or len({chart.dim for chart in self.charts}) > 1:
-            raise ValueError(f"charts must be one or more of the same dim, got {[chart.dim for chart in self.charts]}")
+        dims = [chart.dim for chart in self.charts]
+        if not dims or len(set(dims)) > 1:
+            raise ValueError(f"charts must be one or more of the same dim, got {dims}")
         if not isinstance(radius, Tracer) and not radius > 0:
             raise ValueError(f"radius must be positive, got {radius}")
-        self.dim = self.charts[0].dim
+        self.dim = dims[0]
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         """The metric of the chart that x is in; NaN if x is in none."""
@@ -87,12 +90,15 @@ class Atlas(AbstractManifold, AbstractPatches):
 
     def coordinates(self, X: Float[Array, " D"]) -> Float[Array, " n"]:
         """The inverse of `embed`, in the chart whose centre is nearest."""
-        return self._coordinates_in(self._nearest(X)[0], X)
+        number, _ = self._nearest(X)
+        return self._coordinates_in(number, X)
 
     def target(self, x: Float[Array, " n"], reach: float) -> Scalar:
         nearest, square = self._nearest(self.embed(x))
-        own = self._in_own_chart(x, lambda chart, local: local @ local)
-        return jnp.where((own > (reach * self._radius(x)) ** 2) & (square < own), nearest, 0)
+        own_square = self._in_own_chart(x, lambda chart, local: local @ local)
+        is_outside = own_square > (reach * self._radius(x)) ** 2
+        # Where its own chart is the nearest a point stays, however far it is.
+        return jnp.where(is_outside & (square < own_square), nearest, 0)
 
     def move(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
         return jnp.where(target == 0, x, self._coordinates_in(target, self.embed(x)))
@@ -101,6 +107,8 @@ class Atlas(AbstractManifold, AbstractPatches):
         return self.radius.astype(x.dtype)
 
     def _centre(self, k: int, x: Array) -> Float[Array, " n"]:
+        """Where chart k has its centre: the charts lie side by side along the first coordinate, each of them
+        `REACH` radii wide to either side."""
         return jnp.where(jnp.arange(self.dim) == 0, 2 * REACH * k * self._radius(x), 0)
 
     def _inside(self, k: int, x: Float[Array, " n"]) -> tuple[Bool[Array, ""], Float[Array, " n"]]:
@@ -115,6 +123,7 @@ class Atlas(AbstractManifold, AbstractPatches):
         for k, chart in enumerate(self.charts):
             inside, local = self._inside(k, x)
             value = jnp.where(inside, function(chart, local), value)
+        # Charts that x is not in are evaluated at their centres: there nothing is NaN, nor is any derivative.
         return value
 
     def _nearest(self, X: Float[Array, " D"]) -> tuple[Scalar, Scalar]:
@@ -124,6 +133,7 @@ class Atlas(AbstractManifold, AbstractPatches):
         for k, chart in enumerate(self.charts):
             square = jnp.sum(chart.coordinates(X) ** 2)
             nearer = square < least
+            # Charts count from 1: as a target of a point, 0 means that it stays.
             number = jnp.where(nearer, k + 1.0, number)
             least = jnp.where(nearer, square, least)
         return number, least
@@ -132,7 +142,9 @@ class Atlas(AbstractManifold, AbstractPatches):
         x = jnp.full(self.dim, jnp.nan, X.dtype)
         for k, chart in enumerate(self.charts):
             chosen = number == k + 1
-            local = chart.coordinates(jnp.where(chosen, X, chart.embed(jnp.zeros(self.dim, X.dtype))))
+            centre = chart.embed(jnp.zeros(self.dim, X.dtype))
+            # Another chart may have no coordinates for X; those of its centre are finite, with their derivatives.
+            local = chart.coordinates(jnp.where(chosen, X, centre))
             x = jnp.where(chosen, self._centre(k, local) + local, x)
         return x
 
@@ -143,7 +155,8 @@ def _(space: Atlas, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any) ->
     value: Any = jnp.nan
     for k, chart in enumerate(space.charts):
         inside, local = space._inside(k, x)
-        other = chart.coordinates(jnp.where(inside, Y, chart.embed(jnp.zeros_like(x))))
+        centre = chart.embed(jnp.zeros_like(x))
+        other = chart.coordinates(jnp.where(inside, Y, centre))
         value = jnp.where(inside, half_square(chart, local, other, nodes), value)
     return value
 
@@ -207,6 +220,7 @@ class ProductAtlas(AbstractAtlas):
 
     def _switches(self, switch: Float[Array, " s"]) -> tuple[Float[Array, " a"], Float[Array, " b"]]:
         both = self.sizes(sum(self.dims))
+        # How many points the switch is for, from its size; none is asked for where no atlas has a number per point.
         points = (switch.size - both.per_body) // max(both.per_point, 1)
         of_a = self.a.sizes(self.dims[0])
         first = of_a.per_point * points + of_a.per_body

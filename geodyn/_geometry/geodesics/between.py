@@ -48,6 +48,8 @@ from geodyn._geometry.geodesics.relaxation import COLLAPSED, NODES, Effort, leng
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._integrators.step.iteration import Progress, first_progress, iterate, next_progress
 
+# So many iterations reach rounding if each reduces the error to 0.4 of what it was, 0.4⁴⁰ = 1e-16. Paths that contract
+# less are relaxed, and linear equations solved with their matrix.
 MOST_PLAIN = 40
 
 
@@ -58,14 +60,16 @@ def energy_between(space: AbstractManifold, x: Float[Array, " n"], y: Float[Arra
     The path has as many nodes as it takes to resolve E as well as `effort` wants, up to its number of nodes. E is NaN,
     or infinite, if these are not enough, if no path is found, or if it is not a minimum (beyond a conjugate point).
     """
-    # The values that the metric closes over become explicit arguments, so that E has derivatives with respect to them.
     # From x to y and from y to x the computation is the same, so that E is symmetric to the last bit. It begins at the
     # point that comes first in the lexicographic order of the coordinates: the first coordinate that differs decides
     # the sign of the sum, since 1/3ᵏ is more than all later weights together.
     weights = jnp.asarray(3.0 ** -np.arange(x.size), x.dtype)
     y_is_first = jnp.sum(jnp.sign(y - x) * weights) < 0
-    x, y = jnp.where(y_is_first, y, x), jnp.where(y_is_first, x, y)
-    return _energy(eqx.filter_closure_convert(space.metric, x), x, y, effort)
+    start = jnp.where(y_is_first, y, x)
+    end = jnp.where(y_is_first, x, y)
+    # The values that the metric closes over become explicit arguments, so that E has derivatives with respect to them.
+    metric = eqx.filter_closure_convert(space.metric, start)
+    return _energy(metric, start, end, effort)
 
 
 def short_path(
@@ -91,16 +95,23 @@ def _short_path_jvp(
     u = _short_path(*primals, nodes=nodes)
     change = jnp.zeros_like(u)
     if dx is not None or dy is not None:
-        of_ends = native_of(_moved_with_ends, metric, x, y, u)
-        both = jnp.concatenate([jnp.zeros_like(x) if d is None else d for d in (dx, dy)])
-        change = change + of_ends @ both
+        by_ends = native_of(_derivatives_by_ends, metric, x, y, u)
+        change = change + by_ends @ _both_changes(x, dx, dy)
     if jax.tree.leaves(dmetric):
         _, of_metric = change_of(lambda metric: _residual(metric, x, y, u[None]), (metric,), (dmetric,))
-        change = change + _undone(metric, x, y, u, of_metric.reshape(-1, 1))[..., 0]
+        undone = _undo(metric, x, y, u, of_metric.reshape(-1, 1))
+        change = change + undone[..., 0]
     return u, change
 
 
-def _moved_with_ends(
+def _both_changes(
+    x: Float[Array, " n"], dx: Float[Array, " n"] | None, dy: Float[Array, " n"] | None
+) -> Float[Array, " d"]:
+    """The changes of both ends of a path, one after the other; None stands for no change."""
+    return jnp.concatenate([jnp.zeros_like(x) if d is None else d for d in (dx, dy)])
+
+
+def _derivatives_by_ends(
     metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], u: Float[Array, "q n"]
 ) -> Float[Array, "q n d"]:
     """The derivatives of the velocities u of a geodesic of one piece with respect to both of its ends."""
@@ -109,15 +120,16 @@ def _moved_with_ends(
         return _residual(metric, *jnp.split(both, 2), u[None]).reshape(-1)
 
     changes = jax.jacfwd(residual_of)(jnp.concatenate([x, y]))
-    return _undone(metric, x, y, u, changes)
+    return _undo(metric, x, y, u, changes)
 
 
-def _undone(
+def _undo(
     metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], u: Float[Array, "q n"], changes: Float[Array, "m d"]
 ) -> Float[Array, "q n d"]:
     """The changes of the velocities u of a geodesic of one piece that undo `changes` of the residual."""
-    push = jax.linearize(lambda u: _residual(metric, x, y, u), u[None])[1]
-    undone = -jnp.linalg.solve(Full().matrix(push, u[None]), changes)
+    path = u[None]
+    _, push = jax.linearize(lambda u: _residual(metric, x, y, u), path)
+    undone = -jnp.linalg.solve(Full().matrix(push, path), changes)
     return undone.reshape(*u.shape, changes.shape[1])
 
 
@@ -125,17 +137,17 @@ def _residual(
     metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], u: Float[Array, "k q n"]
 ) -> Float[Array, "k q n"]:
     """What the geodesic from x to y makes zero, of a path on pieces of equal length."""
-    h = _equal(u)
+    h = _equal_lengths(u)
     return residual(x, y, h, u, pieces_of(metric, x, h, u))[0]
 
 
 def _ends_of(metric: Metric, x: Float[Array, " n"], u: Float[Array, "k q n"]) -> Ends:
     """The `Ends` of the geodesic from x with the velocities u, on pieces of equal length."""
-    h = _equal(u)
+    h = _equal_lengths(u)
     return ends(h, pieces_of(metric, x, h, u))
 
 
-def _equal(u: Float[Array, "k q n"]) -> Float[Array, " k"]:
+def _equal_lengths(u: Float[Array, "k q n"]) -> Float[Array, " k"]:
     """Equal lengths of the pieces of u."""
     return jnp.full(len(u), 1 / len(u), u.dtype)
 
@@ -160,7 +172,7 @@ def _of_one_piece(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], 
     zero = jnp.zeros((), x.dtype)
     yes = jnp.ones((), bool)
     start = straight(metric, x, y, jnp.zeros((nodes, x.size), x.dtype))[None]
-    h = _equal(start)
+    h = _equal_lengths(start)
 
     def evaluate(u: Float[Array, "1 q n"]) -> tuple[Float[Array, "1 q n"], tuple[Ends, Scalar]]:
         """The residual; the ends, and the fraction of the energy that is not resolved."""
@@ -179,6 +191,7 @@ def _of_one_piece(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], 
     found, (at_ends, unresolved) = jax.lax.while_loop(lambda state: state[0].going, turn, begin)
     inverses = jax.vmap(lambda x: small_inverse(metric(x)))(jnp.stack([x, y]))
     off = defect(inverses, at_ends)
+    # As in a `Path`: the defect is about the error of the path, and the unresolved fraction about its square.
     resolved = jnp.maximum(unresolved, off**2) <= effort.enough(jnp.finfo(x.dtype).eps)
     u = jnp.where(off < COLLAPSED, found.w, start)
     return Short(u, at_ends, found.converged & resolved, inverses)
@@ -206,7 +219,7 @@ def _energy_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Sc
         u = jnp.where(found, u, y - x)
     energy, begin, end = _ends_of(metric, x, u)
     rate = _rate_of_energy(begin, end, dx, dy)
-    _, of_metric = change_of(lambda metric: action(metric, x, _equal(u), u), (metric,), (dmetric,))
+    _, of_metric = change_of(lambda metric: action(metric, x, _equal_lengths(u), u), (metric,), (dmetric,))
     rate = rate + of_metric
     if effort.far:
         energy = jnp.where(found, energy, jnp.inf)
@@ -240,16 +253,17 @@ def _found_ends(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], ef
     def longer(u: Float[Array, "1 q n"], _: Ends) -> tuple[Float[Array, "1 q n"], Ends]:
         return -u, native_of(relax, metric, x, y, u, inverses, effort).ends
 
-    return once(~good, longer, u, at_ends)[1]
+    _, found = once(~good, longer, u, at_ends)
+    return found
 
 
 @_ends.def_jvp
 def _ends_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Ends, Ends]:
-    metric, x, y, _ = primals
+    metric, x, _, _ = primals
     dmetric, dx, dy, _ = tangents
     # Newton's method applies the derivative of a force to many tangents. It is a product with the Hessian, a matrix, so
     # that the path is not iterated again for each of them.
-    change = jnp.concatenate([jnp.zeros_like(at) if d is None else d for at, d in ((x, dx), (y, dy))])
+    change = _both_changes(x, dx, dy)
     rate = jnp.zeros((), x.dtype)
     rates = jnp.zeros_like(change)
     if jax.tree.leaves(dmetric):
@@ -265,9 +279,10 @@ def _ends_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Ends
     else:
         values, hessian = _expand(*primals)
     _, begin, end = values
-    begins, stops = jnp.split(hessian @ change + rates, 2)
-    slope = jnp.concatenate([-begin, end])
-    return values, Ends(slope @ change + rate, -begins, stops)
+    # The gradient of E is (−p(0), p(1)), and this is its change.
+    of_minus_begin, of_end = jnp.split(hessian @ change + rates, 2)
+    gradient = jnp.concatenate([-begin, end])
+    return values, Ends(gradient @ change + rate, -of_minus_begin, of_end)
 
 
 def _first_variation(
@@ -281,6 +296,7 @@ def _first_variation(
     changes of both ends."""
     energy, (at_start, slope) = jax.value_and_grad(action, (1, 3))(metric, x, h, u)
     along = jnp.sum(slope[..., None] * moved, (0, 1, 2))
+    # The path begins at x: so with the first end all of it is shifted as well.
     return energy, along + jnp.pad(at_start, (0, x.size))
 
 
@@ -293,7 +309,7 @@ def _expand(
 
 
 @_expand.def_jvp
-def _expanded_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+def _expand_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     return eqx.filter_jvp(lambda *point: _at_path(*point, primals[3])[:2], primals[:3], tangents[:3])
 
 
@@ -315,14 +331,14 @@ def _vary(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort: 
 
 
 @_vary.def_jvp
-def _varied_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Varied, Any]:
+def _vary_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Varied, Any]:
     return eqx.filter_jvp(lambda *point: _at_path(*point, primals[3]), primals[:3], tangents[:3])
 
 
 def _at_path(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Varied:
     """What `_vary` returns, as a function of `_path`, so that it can be differentiated again."""
     u = _path(metric, x, y, effort)
-    h = _equal(u)
+    h = _equal_lengths(u)
     at_ends, hessian, moved = _chain(metric, x, h, u, len(u))
     return Varied(at_ends, hessian, h, u, moved)
 
@@ -344,6 +360,7 @@ def _search(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort
     h = lengths(u, pieces)
     expansion = _chain(metric, x, h, u, pieces)
     if effort.far:
+        # Points between which no path is found are infinitely far apart, and remain so when they move.
         is_lost = jnp.isnan(u[0, 0, 0])
         # Each of these numbers stands for a whole array: `where` broadcasts it.
         infinite: Any = jnp.inf
@@ -398,7 +415,8 @@ def _expansion(metric: Metric, x: Float[Array, " n"], u: Float[Array, "q n"]) ->
     given = jnp.block([[-second[n:, :n], jnp.zeros_like(sums)], [-one, one]])
     moved, of_minus_p1 = jnp.split(jnp.linalg.solve(matrix, given), [q * n])
     # The gradient of E is (−p(0), p(1)), and the derivative of the energy with respect to x alone is ∫ f = p(1) − p(0).
-    of_minus_p0 = jnp.pad(second[:n, :n], ((0, 0), (0, n))) + second[:n, n:] @ moved + of_minus_p1
+    of_x_alone = jnp.pad(second[:n, :n], ((0, 0), (0, n)))
+    of_minus_p0 = of_x_alone + second[:n, n:] @ moved + of_minus_p1
     p1 = jnp.sum(first[1:], axis=0)
     at_ends = Ends(jnp.sum(weights * energies), p1 - first[0], p1)
     return Expansion(at_ends, jnp.concatenate([of_minus_p0, -of_minus_p1]), moved.reshape(q, n, 2 * n))
@@ -418,25 +436,27 @@ def _chain(
     to_begin, to_end = jnp.split(jnp.eye(2 * n, dtype=x.dtype), 2)
 
     def add(k: Int[Array, ""], path: Expansion) -> Expansion:
-        (energy, begin, _), before, moved = path
         here = jnp.arange(len(u)) == k
         start = choose(here, starts)
         length = choose(here, h)
         velocities = choose(here, u)
         # Traversed in unit time, the piece has the velocities h u and h times the energy; so all else is h times too.
         of_unit_length = _expansion(metric, start, length * velocities)
-        of_piece: Expansion = jax.tree.map(lambda a: a / length, of_unit_length)
-        (more, first, end), after, own = of_piece
-        # `before` and `after` are the Hessians of the path so far and of this piece. How the joint, and with it both
-        # parts, move with the two ends of the whole. The first piece has nothing before it: its joint is the begin.
+        piece: Expansion = jax.tree.map(lambda a: a / length, of_unit_length)
+        # How the joint, and with it both parts, move with the two ends of the whole, from the Hessians of the path so
+        # far and of this piece. The first piece has nothing before it: its joint is the begin.
+        before = path.hessian
+        after = piece.hessian
         coupled = jnp.concatenate([before[n:, :n], after[:n, n:]], axis=1)
         joint = jnp.where(k == 0, to_begin, -small_inverse(before[n:, n:] + after[:n, :n]) @ coupled)
         of_before = jnp.concatenate([to_begin, joint])
         of_after = jnp.concatenate([joint, to_end])
         hessian = of_before.T @ before @ of_before + of_after.T @ after @ of_after
-        moved = jnp.where(here[:, None, None, None], (own @ of_after)[None], moved @ of_before)
-        at_ends = Ends(energy + more, jnp.where(k == 0, first, begin), end)
-        return Expansion(at_ends, hessian, moved)
+        # The pieces so far move with the begin and the joint, and this one with the joint and the end.
+        moved = jnp.where(here[:, None, None, None], (piece.moved @ of_after)[None], path.moved @ of_before)
+        energy = path.ends.energy + piece.ends.energy
+        begin = jnp.where(k == 0, piece.ends.begin, path.ends.begin)
+        return Expansion(Ends(energy, begin, piece.ends.end), hessian, moved)
 
     zero = Ends(jnp.zeros((), x.dtype), jnp.zeros_like(x), jnp.zeros_like(x))
     nothing = Expansion(zero, jnp.zeros((2 * n, 2 * n), x.dtype), jnp.zeros((*u.shape, 2 * n), x.dtype))
@@ -459,7 +479,8 @@ def _found_path(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], ef
         # u changes its sign for the same reason as in `_found_ends`.
         return -u, native_of(relax, metric, x, y, u, inverses, effort).on_all_pieces
 
-    return once(~good, longer, u, cut(u, most_pieces(effort.nodes)))[1]
+    _, found = once(~good, longer, u, cut(u, most_pieces(effort.nodes)))
+    return found
 
 
 @_path.def_jvp
@@ -467,19 +488,24 @@ def _path_jvp(
     primals: tuple[Any, ...], tangents: tuple[Any, ...]
 ) -> tuple[Float[Array, "k q n"], Float[Array, "k q n"]]:
     u = _path(*primals)
+    # The metric and both points. The residual of the path remains zero when they change: what they change in it,
+    # `change`, the change of the path undoes.
     point = primals[:3]
     _, change = change_of(lambda *point: _residual(*point, u), point, tangents[:3])
-    push = jax.linearize(lambda u: _residual(*point, u), u)[1]
+    _, push = jax.linearize(lambda u: _residual(*point, u), u)
     return u, jax.lax.custom_linear_solve(push, -change, _linear_root, _linear_root)
 
 
 def _linear_root(apply: Callable[[Array], Array], b: Array) -> Array:
     """The solution v of apply(v) = b, by fixed-point iteration if that contracts, else with the matrix."""
     form = Full()
+    zero = jnp.zeros((), b.dtype)
     yes = jnp.ones((), bool)
-    found = iterate(lambda v: apply(v) - b, b, lambda r: r, jnp.zeros((), b.dtype), MOST_PLAIN, yes)
+    found = iterate(lambda v: apply(v) - b, b, lambda r: r, zero, MOST_PLAIN, yes)
 
     def exact(v: Array) -> tuple[Array]:
-        return (form.solve(form.factors(form.matrix(apply, v)), b),)
+        inverted = form.factors(form.matrix(apply, v))
+        return (form.solve(inverted, b),)
 
-    return once(~found.converged, exact, found.w)[0]
+    (v,) = once(~found.converged, exact, found.w)
+    return v

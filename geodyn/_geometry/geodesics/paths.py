@@ -22,7 +22,8 @@ from geodyn._foundations.typing import Array, Bool, Float, Int, PyTree, Scalar
 
 Metric = Callable[[Float[Array, " n"]], Float[Array, "n n"]]
 
-# So many pieces are computed at once.
+# So many pieces are computed at once, which costs little more than one: a vector of a processor has four or eight
+# numbers.
 TOGETHER = 4
 
 
@@ -186,7 +187,7 @@ def choose(here: Bool[Array, " k"], x: Float[Array, "k ..."]) -> Float[Array, ".
 
 def on_pieces(function: Callable[[Int[Array, ""]], PyTree], size: int, pieces: Int[Array, ""]) -> PyTree:
     """function(k) for the first `pieces` of `size` pieces, rounded up to a multiple of `TOGETHER`, and zeros for the
-    others. Several at a time, a batch, cost little more than one."""
+    others."""
     width = min(size, TOGETHER)
     on_batch = partial(for_each, function)
     shapes = jax.eval_shape(on_batch, jnp.arange(width))

@@ -82,8 +82,8 @@ def develop(
 ) -> Float[Array, "d d"]:
     """Where the isometry that takes the frame `start` to `image` takes another `frame`, to which the straight way in
     the chart must lead. NaN where it is not found."""
-    here, E = unpack(start)
-    there, G = unpack(image)
+    here, E_here = unpack(start)
+    there, G_there = unpack(image)
     goal, vectors = unpack(frame)
     n = here.size
     way = goal - here
@@ -104,10 +104,10 @@ def develop(
         E, x, G = jnp.split(y, [n * n, n * n + n])
         return E.reshape(n, n), x, G.reshape(n, n)
 
-    begin = jnp.concatenate([E.reshape(-1), there, G.reshape(-1)])
+    begin = jnp.concatenate([E_here.reshape(-1), there, G_there.reshape(-1)])
     end = follow(known, rate, begin, STEPS)
     E, x, G = split(end)
-    # The isometry keeps the components of the vectors: those in E here are those in G at the image.
+    # The isometry keeps the components of the vectors: those in E at the goal are those in G at its image.
     components = jax.vmap(lambda v: solve(E, v), 1, 1)(vectors)
     return _unless_wrong(space, frame, pack(x, G @ components), (space, begin, image, frame))
 
@@ -120,8 +120,9 @@ def _unless_wrong(
     y, images = unpack(found)
     products = vectors.T @ space.metric(x) @ vectors
     products_of_images = images.T @ space.metric(y) @ images
-    # In float32 rounding errors alone exceed SAME.
+    # In float32 the rounding errors of all steps alone exceed SAME: so many of them are allowed.
     tolerance = max(SAME, 2**10 * float(jnp.finfo(x.dtype).eps))
-    same = jnp.max(jnp.abs(products_of_images - products)) <= tolerance * jnp.max(jnp.abs(products))
+    deviation = jnp.max(jnp.abs(products_of_images - products))
+    same = deviation <= tolerance * jnp.max(jnp.abs(products))
     good = same & jnp.all(jnp.isfinite(within(space, y)))
     return nan_unless(jnp.broadcast_to(good, found.shape), found, sources)

@@ -33,15 +33,23 @@ def christoffel_at(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Arra
     return columns.reshape(first.shape)
 
 
-def curvature_and_gradient_at(space: AbstractManifold, x: Float[Array, " n"]):
+def curvature_and_gradient_at(
+    space: AbstractManifold, x: Float[Array, " n"]
+) -> tuple[Curvature, Float[Array, "n n n n n"]]:
     """(the tensors at x, the covariant derivative R[a, b, c, d, e] = ∇_e R_abcd)."""
-    g, *derivatives = _derivatives(space, x, 3)
-    at = _curvature(g, *derivatives[:2])
+    g, dg, ddg, dddg = _derivatives(space, x, 3)
+    at = _curvature(g, dg, ddg)
 
-    def along(*directions):
-        return jax.jvp(lambda *jet: _curvature(*jet).riemann, (g, *derivatives[:2]), directions)[1]
+    def riemann(
+        g: Float[Array, "n n"], dg: Float[Array, "n n n"], ddg: Float[Array, "n n n n"]
+    ) -> Float[Array, "n n n n"]:
+        return _curvature(g, dg, ddg).riemann
 
-    gradient = jax.vmap(along, -1, -1)(*derivatives)
+    def partial_derivative(*changes: Float[Array, "..."]) -> Float[Array, "n n n n"]:
+        """∂_e R_abcd for one e, from the derivatives of g, dg and ddg along it."""
+        return jax.jvp(riemann, (g, dg, ddg), changes)[1]
+
+    gradient = jax.vmap(partial_derivative, -1, -1)(dg, ddg, dddg)
     for slot in range(4):
         # −Γ^f_ea R_fbcd, and likewise for each of the other indices.
         turned = jnp.tensordot(at.riemann, at.christoffel, axes=([slot], [0]))
@@ -51,7 +59,8 @@ def curvature_and_gradient_at(space: AbstractManifold, x: Float[Array, " n"]):
 
 def _derivatives(space: AbstractManifold, x: Float[Array, " n"], order: int) -> list[Array]:
     """The metric at x and its derivatives up to this order, the last index being that of the last derivative."""
-    function, found = space.metric, []
+    function = space.metric
+    found = []
     for _ in range(order + 1):
         found.append(function(x))
         function = jax.jacfwd(function)
@@ -60,10 +69,14 @@ def _derivatives(space: AbstractManifold, x: Float[Array, " n"], order: int) -> 
 
 def _curvature(g: Float[Array, "n n"], dg: Float[Array, "n n n"], ddg: Float[Array, "n n n n"]) -> Curvature:
     """The tensors, from the metric and its first two derivatives."""
-    first, slope = _first_kind(dg), jax.vmap(_first_kind, -1, -1)(ddg)
-    inverse = jax.vmap(lambda unit: solve(g, unit))(jnp.eye(g.shape[0], dtype=g.dtype))
+    first = _first_kind(dg)
+    # ∂_d Γ_abc, with d as the last index.
+    slope = jax.vmap(_first_kind, -1, -1)(ddg)
+    unit_vectors = jnp.eye(g.shape[0], dtype=g.dtype)
+    # The rows are the images of the unit vectors: the inverse is symmetric.
+    inverse = jax.vmap(lambda unit: solve(g, unit))(unit_vectors)
     gamma = jnp.tensordot(inverse, first, 1)
-    # R_abcd = ∂_c Γ_adb − ∂_d Γ_acb − Γ_eca Γ^e_db + Γ_eda Γ^e_cb
+    # R_abcd = ∂_c Γ_adb − ∂_d Γ_acb − Γ_eca Γ^e_db + Γ_eda Γ^e_cb: two terms, less the same with c and d exchanged.
     half = jnp.einsum("adbc->abcd", slope) - jnp.einsum("eca,edb->abcd", first, gamma)
     return Curvature(g, inverse, gamma, half - half.swapaxes(2, 3))
 

@@ -44,6 +44,7 @@ class AbstractMovingFrame(AbstractAtlas):
         return Sizes(per_point=0, per_body=dim)
 
     def switch(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
+        # Which chart is used makes no difference to the motion: so it has no derivative.
         centre = jax.lax.stop_gradient(jnp.mean(x, axis=0))
         return jnp.where(self.is_far(centre), centre - self.identity(x), 0)
 
@@ -75,9 +76,11 @@ class AbstractMovingOrigin(AbstractMovingFrame):
         return jnp.zeros(3, x.dtype)
 
     def is_far(self, x: Float[Array, " n"]) -> Bool[Array, ""]:
+        # At the identity the coordinates of these groups are orthonormal: this is a length of about 1.
         return jnp.any(jnp.abs(x) > 1)
 
     def nearby(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
+        # Any element whose coordinates all differ from zero and from each other.
         return jnp.asarray([0.4, -0.3, 0.2], x.dtype)
 
 
@@ -85,12 +88,13 @@ class MovingNil(AbstractMovingOrigin):
     """(a, b, c)(x, y, z) = (a + x, b + y, c + z + (a y − b x)/2)."""
 
     def product(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
-        # Of the triangle that (a, b) and (x, y) span in the plane.
+        # The area of the triangle that (a, b) and (x, y) span in the plane.
         area = (by[0] * x[1] - by[1] * x[0]) / 2
         zero = jnp.zeros_like(area)
         return by + x + jnp.stack([zero, zero, area])
 
     def inverse(self, of: Float[Array, " n"]) -> Float[Array, " n"]:
+        # (a, b) and −(a, b) span no area.
         return -of
 
 
@@ -102,6 +106,7 @@ class MovingSol(AbstractMovingOrigin):
         return by + jnp.stack([x[0] / stretch, x[1] * stretch, x[2]])
 
     def inverse(self, of: Float[Array, " n"]) -> Float[Array, " n"]:
+        # In (a, b, c)(x, y, z) = 0, z = −c, x = −eᶜ a and y = −e⁻ᶜ b.
         stretch = jnp.exp(of[2])
         return -jnp.stack([of[0] * stretch, of[1] / stretch, of[2]])
 
@@ -117,12 +122,15 @@ class MovingSL2(AbstractMovingFrame):
         return jnp.stack([by[0] + by[1] * x[0], by[1] * x[1], by[2] + x[2]])
 
     def inverse(self, of: Float[Array, " n"]) -> Float[Array, " n"]:
+        # In (a, b, c)(x, y, z) = (0, 1, 0), y = 1/b and x = −a/b.
         return jnp.stack([-of[0] / of[1], 1 / of[1], -of[2]])
 
     def is_far(self, x: Float[Array, " n"]) -> Bool[Array, ""]:
         # The metric of the half plane measures lengths in heights y above its boundary.
-        aside = jnp.abs(x[0]) > x[1]
-        return aside | (x[1] > 2) | (x[1] < 0.5) | (jnp.abs(x[2]) > 1)
+        far_aside = jnp.abs(x[0]) > x[1]
+        far_in_height = (x[1] > 2) | (x[1] < 0.5)
+        far_along_fibre = jnp.abs(x[2]) > 1
+        return far_aside | far_in_height | far_along_fibre
 
     def nearby(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
         return jnp.asarray([0.4, 1.5, 0.2], x.dtype)

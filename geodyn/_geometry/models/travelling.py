@@ -16,7 +16,9 @@ from geodyn._geometry.models.charts import (
 
 # The distance of the centres of the two charts in their common coordinate space.
 APART = 8.0
-# The largest square of the distance from the centre of its chart that a point has after a step. On the equator it is 1.
+# The largest square of the distance from the centre of its chart that a point has after a step. On the equator it is 1
+# in both charts. With the bound 1 a point that moves along the equator could change charts again and again; at 1.25 it
+# comes to 1/1.25 in the other chart.
 LARGEST = 1.25
 
 
@@ -29,10 +31,10 @@ class StereographicPair(AbstractChart, AbstractPatches):
 
     def _local(self, x: Float[Array, " n"]) -> tuple[Float[Array, " n"], Scalar]:
         """The coordinates of x relative to the centre of its chart, and the sign of w at this centre."""
-        second = x[0] > APART / 2
-        local = x - jnp.where(second, self._centre(x), 0)
+        is_in_second = x[0] > APART / 2
+        local = x - jnp.where(is_in_second, self._centre(x), 0)
         valid = local @ local < (APART / 2) ** 2
-        sign = jnp.where(second, -1.0, 1.0).astype(x.dtype)
+        sign = jnp.where(is_in_second, -1.0, 1.0).astype(x.dtype)
         return jnp.where(valid, local, jnp.nan), sign
 
     def _centre(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -50,9 +52,10 @@ class StereographicPair(AbstractChart, AbstractPatches):
         return jnp.append(2 * local, sign * (1 - square)) / (1 + square)
 
     def coordinates(self, X: Float[Array, " D"]) -> Float[Array, " n"]:
-        first = X[-1] >= 0
+        # In the chart whose centre is nearer, 1 + |w| is at least 1.
+        is_in_first = X[-1] >= 0
         local = X[:-1] / (1 + jnp.abs(X[-1]))
-        return local + jnp.where(first, 0, self._centre(local))
+        return local + jnp.where(is_in_first, 0, self._centre(local))
 
     def havs(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
         x, sign_x = self._local(x)
@@ -65,7 +68,7 @@ class StereographicPair(AbstractChart, AbstractPatches):
 
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         X, V = jax.jvp(self.embed, (x,), (v,))
-        # Of the length of the geodesic, an arc of the great circle X cos |V| + V sin |V|/|V|.
+        # The geodesic is an arc of the length |V| of a great circle; it ends in X cos |V| + V sin |V|/|V|.
         square = V @ V
         return self.coordinates(cosine(1, square) * X + sine_ratio(1, square) * V)
 
@@ -103,16 +106,20 @@ class MovingHalfSpace(AbstractHalfSpace, AbstractAtlas):
         return Sizes(per_point=0, per_body=dim)
 
     def switch(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
+        # Which chart is used makes no difference to the motion: so it has no derivative.
         centre = jax.lax.stop_gradient(jnp.mean(x, axis=0))
         height = centre[-1]
+        # A length of about 1 away from the point (0, 1), as the metric measures lengths in heights.
         away = (height > 2) | (height < 0.5) | jnp.any(jnp.abs(centre[:-1]) > height)
         return jnp.where(away, centre, 0)
 
     def another(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
+        # Any point near the first one, at another height.
         height = x[0, -1]
         return jnp.append(0.4 * height + x[0, :-1], 1.5 * height)
 
     def switched(self, switch: Float[Array, " s"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
+        # Where the chart stays, the switch is zero: height 1 and nothing below change no point.
         height = jnp.where(switch[-1] == 0, 1, switch[-1])
         below = jnp.append(switch[:-1], 0)
         return (x - below[None]) / height
