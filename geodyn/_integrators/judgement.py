@@ -22,9 +22,12 @@ from geodyn._integrators.contract.system import (
 )
 from geodyn._integrators.step.methods import AbstractCollocation, AbstractMethod, State
 
+# The largest relative rounding error of a position: four digits must be left.
 MOST_ROUNDING = 1e-4
-# Of the extent of the motion; oscillations and rotations of whose amplitude a half is wrong have a sum above it.
+# The largest sum of the errors of coarse steps, as a part of the extent of the motion. Oscillations and rotations of
+# whose amplitude a half is wrong have a larger one.
 MOST_ERROR = 0.25
+# How many rounding errors a body at rest may seem to move in a step.
 ROUNDINGS = 16
 
 
@@ -87,7 +90,10 @@ def judge(
     result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
     # A method that damps forgets the errors of steps that were too long for what it damped.
     remembers = smooth and (conservative or collocation.tableau.is_symplectic or collocation.tableau.is_explicit)
-    wrong = (state.errors[3] > MOST_ERROR * state.errors[4]) & remembers
+    # What these numbers are is written in `errors.py`.
+    sum_of_errors = state.errors[3]
+    extent = state.errors[4]
+    wrong = (sum_of_errors > MOST_ERROR * extent) & remembers
     if followed:
         energy, kinetic = others
         facts = Facts(
@@ -97,10 +103,14 @@ def judge(
             jnp.maximum(facts.kinetic, jnp.max(kinetic)),
             facts.rounding,
         )
-        noise = _noise(system, t[0], q[0], jnp.nanmax(jnp.abs(multipliers), initial=0), h)
+        largest_reaction = jnp.nanmax(jnp.abs(multipliers), initial=0)
+        noise = _noise(system, t[0], q[0], largest_reaction, h)
         resolved = _is_resolved(facts, noise, damping=not collocation.tableau.is_symplectic)
-        wrong = wrong | ~resolved | (state.errors[2] > 1)
-    return v, lam, facts, jnp.where((result == RESULTS.successful) & wrong, RESULTS.under_resolved, result)
+        # An error that exceeds the displacement in its step.
+        largest_ratio = state.errors[2]
+        wrong = wrong | ~resolved | (largest_ratio > 1)
+    result = jnp.where((result == RESULTS.successful) & wrong, RESULTS.under_resolved, result)
+    return v, lam, facts, result
 
 
 def _is_conservative(system: AbstractSystem, t: Scalar, q: Float[Array, " n"]) -> bool:
@@ -108,15 +118,19 @@ def _is_conservative(system: AbstractSystem, t: Scalar, q: Float[Array, " n"]) -
     v = jnp.zeros_like(q)
     if not isinstance(system, AbstractLagrangianSystem) or pfaffian(system, t, q, v).size or not system.is_smooth:
         return False
-    of_time = is_constant(lambda t: (system.lagrangian_at(t, q, v), system.constraint(t, q)), t)
-    return of_time and is_constant(lambda v: system.rayleigh_at(t, q, v), v)
+    same_at_all_times = is_constant(lambda t: (system.lagrangian_at(t, q, v), system.constraint(t, q)), t)
+    return same_at_all_times and is_constant(lambda v: system.rayleigh_at(t, q, v), v)
 
 
 def _noise(system: AbstractSystem, t: Scalar, q: Float[Array, " n"], reaction: Scalar, h: Scalar) -> Scalar:
     """The energy that rounding may give to a body at rest: the kinetic energy of velocities that move it by the
     rounding error of its positions in a step, and the work of the reactions at these."""
-    v = jnp.ones_like(q) * (ROUNDINGS * jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(q)) / h)
-    return jnp.abs(system.momentum(t, q, v) @ v) / 2 + jnp.abs(reaction * h * v[0])
+    speed = ROUNDINGS * jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(q)) / h
+    v = jnp.ones_like(q) * speed
+    kinetic = jnp.abs(system.momentum(t, q, v) @ v) / 2
+    # Each component of v is the speed.
+    work = jnp.abs(reaction * h * v[0])
+    return kinetic + work
 
 
 def _is_resolved(facts: Facts, noise: Scalar, damping: bool) -> Bool[Array, ""]:
@@ -125,8 +139,10 @@ def _is_resolved(facts: Facts, noise: Scalar, damping: bool) -> Bool[Array, ""]:
     to many digits; if they do not, as near the pole of a chart or in a close encounter, it changes by any factor."""
     largest = jnp.maximum(jnp.abs(facts.highest), jnp.abs(facts.lowest))
     rounding_off = jnp.sqrt(jnp.finfo(largest.dtype).eps) * largest
-    gained, lost = facts.highest - facts.first, facts.first - facts.lowest
-    return (gained if damping else jnp.maximum(gained, lost)) <= facts.kinetic / 3 + rounding_off + noise
+    gained = facts.highest - facts.first
+    lost = facts.first - facts.lowest
+    change = gained if damping else jnp.maximum(gained, lost)
+    return change <= facts.kinetic / 3 + rounding_off + noise
 
 
 def _of_rows(function: Callable, rows: tuple[Array, ...], made: Int[Array, ""] | int | None) -> list[Array]:
@@ -137,12 +153,16 @@ def _of_rows(function: Callable, rows: tuple[Array, ...], made: Int[Array, ""] |
         return native(lambda *rows: jax.lax.map(lambda row: function(*row), rows), *rows)
     index = jnp.arange(len(rows[0]))
 
-    def wide(mask: Bool[Array, " T"], x: Float[Array, "T ..."]) -> Bool[Array, "T ..."]:
-        return mask.reshape(-1, *[1] * (x.ndim - 1))
+    def with_axes_of(mask: Bool[Array, " T"], x: Float[Array, "T ..."]) -> Bool[Array, "T ..."]:
+        further_axes = [1] * (x.ndim - 1)
+        return mask.reshape(-1, *further_axes)
 
-    finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim))) for x in rows]), axis=0)
+    def is_finite(x: Float[Array, "T ..."]) -> Bool[Array, " T"]:
+        return jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim)))
+
+    finite = jnp.all(jnp.stack([is_finite(x) for x in rows]), axis=0)
     valid = finite & (index <= made)
-    rows = [jnp.where(wide(valid, x), x, x[:1]) for x in rows]
+    rows = [jnp.where(with_axes_of(valid, x), x, x[:1]) for x in rows]
     likes = jax.eval_shape(function, *(x[0] for x in rows))
 
     def computed(made: Int[Array, ""], *rows: Array) -> list[Array]:
@@ -150,8 +170,9 @@ def _of_rows(function: Callable, rows: tuple[Array, ...], made: Int[Array, ""] |
             here = function(*(x[k] for x in rows))
             return [x.at[k].set(y) for x, y in zip(values, here, strict=True)]
 
-        return jax.lax.fori_loop(0, made + 1, one, [jnp.zeros((len(index), *x.shape), x.dtype) for x in likes])
+        nothing = [jnp.zeros((len(index), *x.shape), x.dtype) for x in likes]
+        return jax.lax.fori_loop(0, made + 1, one, nothing)
 
     values = native(computed, made, *rows)
-    first, *others = (jnp.where(wide(valid, x), x, x[:1]) for x in values)
-    return [jnp.where(wide(valid, first), first, jnp.nan), *others]
+    first, *others = (jnp.where(with_axes_of(valid, x), x, x[:1]) for x in values)
+    return [jnp.where(with_axes_of(valid, first), first, jnp.nan), *others]

@@ -15,9 +15,13 @@ import jax.numpy as jnp
 from geodyn._engine.numerics.linalg import Factors, factorise
 from geodyn._foundations.typing import Array, Bool, Float, Int
 
+# The search by the least index ends for every positive definite matrix, but may take long: it is given up after so many
+# pivots.
 MOST_PIVOTS = 100
+# In the first pivots all contacts that are wrong change sides at once: that takes fewer of them, but may go in circles.
+BLOCK_PIVOTS = 8
+# Each refinement adds as many digits as the factors have, two where contacts are redundant.
 REFINEMENTS = 4
-BLOCK_PIVOTS = 8  # The first pivots, in which all contacts at once change sides: fewer, but they may go in circles.
 
 
 class Pivoting(NamedTuple):
@@ -37,12 +41,13 @@ def complementarity(
     """(j, j > 0) with j ≥ 0, s = matrix j + b ≥ 0 and j s = 0 at the `allowed` contacts, and j = 0 at the others. It is
     differentiable with respect to matrix and b. K is the number of contacts."""
     eye = jnp.eye(b.size, dtype=b.dtype)
-    eps = jnp.finfo(b.dtype).eps
+    # The rounding errors of sums over some contacts, relative to the largest terms.
+    roundings = 64 * jnp.finfo(b.dtype).eps
     # Redundant contacts make the matrix singular: any solution will do, since the momenta are the same for all.
-    softness = 64 * eps * jnp.max(jnp.abs(jnp.diag(matrix))) * eye
+    softness = roundings * jnp.max(jnp.abs(jnp.diag(matrix))) * eye
     # The search needs no derivatives: those of the solution are made at the end.
     still, target, softness = jax.lax.stop_gradient((matrix, b, softness))
-    slack = 64 * eps * jnp.max(jnp.where(allowed, jnp.abs(target), 0))
+    slack = roundings * jnp.max(jnp.where(allowed, jnp.abs(target), 0))
 
     def factors_among(active: Bool[Array, " K"]) -> Factors:
         """The factors of the matrix among the active contacts, and of the identity elsewhere."""
@@ -57,6 +62,7 @@ def complementarity(
         j = factors.solve(jnp.where(active, -target, 0))
         # The second step undoes the regularisation.
         j = j - factors.solve(jnp.where(active, still @ j + target, 0))
+        # A negative impulse is compared as the change of its own s, which is j times the diagonal.
         pulls = j * jnp.diag(still) < -slack
         closes = allowed & (still @ j + target < -slack)
         return Pivoting(active, jnp.where(active, pulls, closes), state.count + 1, j, factors)
@@ -66,7 +72,8 @@ def complementarity(
 
     approaching = allowed & (target < 0)
     # A loop needs values of the right shape to begin with. The first pivot, which is always made, computes the factors.
-    no_factors = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(factors_among, approaching))
+    shapes = jax.eval_shape(factors_among, approaching)
+    no_factors = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     none_active = approaching & False
     begin = Pivoting(none_active, approaching, jnp.zeros((), int), target, no_factors)
     found = jax.lax.while_loop(unsettled, pivot, begin)
@@ -75,7 +82,8 @@ def complementarity(
         """The impulses once more, from what they miss."""
         return j - found.factors.solve(jnp.where(found.active, still @ j + target, 0))
 
-    # Among redundant contacts the inverse of the nearly singular matrix has two correct digits only.
+    # Among redundant contacts the inverse of the nearly singular matrix has two correct digits only: with a softness of
+    # 64 rounding errors its relative error is about 1/64.
     impulse = jax.lax.fori_loop(0, REFINEMENTS, refine, found.impulse)
     # One more step, for its derivatives.
     missed: Float[Array, " K"] = jnp.where(found.active, matrix @ impulse + b, 0)

@@ -10,7 +10,9 @@ from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._integrators.contract.contacts import Neighbours
 from geodyn._integrators.contract.system import AbstractSystem
 
+# An impact, or the forces of contacts that rest, are found for so many contacts at once: their matrices stay small.
 MOST_AT_ONCE = 8
+# So many halvings find a bound to 2⁻²⁴ of the range of the gaps, a rounding error of single precision.
 BISECTIONS = 24
 
 
@@ -36,7 +38,9 @@ def most_urgent(urgent: Float[Array, " g"] | Bool[Array, " g"], count: int = MOS
     """The indices of up to `count` contacts: of all, or of those with the largest values of `urgent`."""
     if urgent.size <= count:
         return jnp.arange(urgent.size)
-    return jax.lax.top_k(urgent + 0.0, count)[1].astype(int)
+    # Truth values become the numbers 0 and 1, which can be compared.
+    _, indices = jax.lax.top_k(urgent + 0.0, count)
+    return indices.astype(int)
 
 
 class GapState(NamedTuple):
@@ -54,6 +58,8 @@ def gap_state(
     """The `GapState` of the contacts `which`. The size is estimated by the gaps themselves and by their derivative in
     an arbitrary direction, in which nothing cancels. Where this is not finite it is infinite if the gap is closed, and
     says nothing if it is open, as at the centre of a round table."""
+    # A relative change of each coordinate, each by another number: so the changes of those whose difference is a gap do
+    # not cancel.
     places = np.arange(q.size)
     signs = np.where(places % 2, 1.0, -1.0)
     shake = jnp.asarray(signs * (1 + np.sin(places) / 2), q.dtype)
@@ -90,7 +96,10 @@ def expansion(
         gap, pull = jax.vjp(lambda t, q: system.contacts.gap(t, q, which), t, q)
         return gap, *jax.vmap(pull)(jnp.eye(gap.size, dtype=q.dtype))
 
-    (gap, _, normals), (rate, drift, turned) = jax.jvp(at, (t, q), (jnp.ones_like(t), v))
+    values, rates = jax.jvp(at, (t, q), (jnp.ones_like(t), v))
+    gap, _, normals = values
+    # With rate = ∂gap/∂t + N v, d²gap/dt² = d(∂gap/∂t)/dt + dN/dt v + N dv/dt.
+    rate, drift, turned = rates
     return Expansion(gap, rate, normals, drift + turned @ v)
 
 
@@ -108,7 +117,7 @@ def accelerations(
         return system.velocity(t, q, p, v)
 
     state = (t, q, system.momentum(t, q, v))
-    vdot = jax.jvp(velocity, state, (jnp.ones_like(t), v, pdot))[1]
+    _, vdot = jax.jvp(velocity, state, (jnp.ones_like(t), v, pdot))
     return at.bend + at.normals @ vdot
 
 

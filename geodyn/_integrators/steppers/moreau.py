@@ -39,8 +39,12 @@ from geodyn._integrators.impacts.coulomb import Frame, creates, frame, impact, p
 from geodyn._integrators.impacts.gaps import accelerations, expansion, gap_state, most_urgent, rounding
 from geodyn._integrators.step.methods import AbstractStepper, Advanced, advice
 
+# Strikes that follow on each other in a step, such as those that run through a row of balls.
 STRIKES = 8
+# Each iteration leaves a part O(h) of the error. If it is 0.03, ten of them come to rounding; if it is 0.16, to the
+# square root of that, at which they count as converged.
 FIXED_POINT = 10
+# Each correction, with the gradients of the middle of the step, leaves a part O(h) of what was wrong.
 CORRECTIONS = 3
 
 
@@ -100,7 +104,8 @@ class Moreau(AbstractStepper):
             raise ValueError(
                 "elements such as gd.friction.DryFriction are for gd.friction.IncrementalPotential(), contacts are not"
             )
-        contacts = jax.eval_shape(lambda q: rates(system, jnp.arange(self._gaps(system, t, q)), t, q, q), q)
+        all_of_them = jnp.arange(self._gaps(system, t, q))
+        contacts = jax.eval_shape(lambda q: rates(system, all_of_them, t, q, q), q)
         return jnp.zeros(system.count_constraints(q) + contacts.size, q.dtype)
 
     def _gaps(self, system: AbstractSystem, t: Scalar, q: Float[Array, " n"]) -> int:
@@ -139,7 +144,7 @@ class Moreau(AbstractStepper):
         bend = touch.turn(touch.bond_rates_at, struck)
         free, also_near = fixed_point(lambda x: touch.held(struck + h / 2 * force(x), bend), struck)
 
-        # The impulses of contacts that touch at the end.
+        # The impulses of contacts that touch at the end. The search for them begins at those of the last step.
         last_forces = lam[none.size :].reshape(-1, at.pushes.shape[1])
         pressed = touch.pressed(struck, hits, free, turn, last_forces[which] * h)
         after = free + touch.push(pressed.impulses)
@@ -166,7 +171,8 @@ def _(
     method: Moreau, system: AbstractSystem, t: Scalar, h: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]
 ) -> str:
     gap, rate = jax.jvp(system.contacts.gap, (t, q), (jnp.ones_like(t), v))
-    near = int(jnp.sum(gap <= h * jnp.max(jnp.abs(rate)) + rounding(jnp.max(jnp.abs(q)))))
+    within_reach = h * jnp.max(jnp.abs(rate)) + rounding(jnp.max(jnp.abs(q)))
+    near = int(jnp.sum(gap <= within_reach))
     if near <= method.max_contacts:
         return ""
     return (
@@ -225,7 +231,9 @@ class Touch(eqx.Module):
 
     def bond_rates_at(self, t: Scalar, q: Float[Array, " n"], p: Float[Array, " n"]) -> Float[Array, " c"]:
         """The rates of the constraints."""
-        return jax.jvp(self.system.constraint, (t, q), (jnp.ones_like(t), self.system.velocity(t, q, p)))[1]
+        along = (jnp.ones_like(t), self.system.velocity(t, q, p))
+        _, rate = jax.jvp(self.system.constraint, (t, q), along)
+        return rate
 
     def rates(self, p: Float[Array, " n"]) -> Float[Array, "K d"]:
         """The rates of the gaps and the slips in the middle of the step, for the momentum p."""
@@ -234,7 +242,8 @@ class Touch(eqx.Module):
     def turn(self, rates_at: Callable[..., Float[Array, "..."]], p: Float[Array, " n"]) -> Float[Array, "..."]:
         """The change of rates over half a step because the configuration changes, at constant momentum p."""
         along = (jnp.ones_like(self.t), self.system.velocity(self.t, self.q, p))
-        return self.h / 2 * jax.jvp(lambda t, q: rates_at(t, q, p), (self.t, self.q), along)[1]
+        _, derivative = jax.jvp(lambda t, q: rates_at(t, q, p), (self.t, self.q), along)
+        return self.h / 2 * derivative
 
     def push(self, impulses: Float[Array, "K d"]) -> Float[Array, " n"]:
         """The change of momentum by the impulses."""
@@ -253,6 +262,7 @@ class Touch(eqx.Module):
     ) -> Float[Array, " c"]:
         """The mean forces of the constraints: what changed the momentum in the step, and neither the mean of the other
         forces nor the impulses of the contacts explain."""
+        # The gradients `rows` of the gaps and slips, without what the constraints add to `pushes`.
         of_contacts = jnp.einsum("ki,kin->n", impulses, self.at.rows) / self.h
         rest = change / self.h - (force + of_contacts)
         return self.at.bonds.inverse @ (self.at.bonds.raised @ rest)
@@ -268,7 +278,9 @@ class Touch(eqx.Module):
     def strikes(self, p: Float[Array, " n"]) -> Strikes:
         """The strikes at contacts that would close in the step and approach faster than the forces could make them in
         it."""
-        system, h, gap = self.system, self.h, self.gap
+        system = self.system
+        h = self.h
+        gap = self.gap
         v = system.velocity(self.t, self.q, p)
         restitution = system.contacts.restitution(self.q, self.which)
         at = expansion(system, self.which, self.t, self.q, v)
@@ -280,7 +292,9 @@ class Touch(eqx.Module):
         def again(done: Strikes, _: None) -> tuple[Strikes, None]:
             before = self.rates(done.p)
             rate = before[:, 0]
-            closing = (gap + h / 2 * (rate - h / 2 * pressing) < 0) & (rate < -slow)
+            # The gap at the end, by the rate there.
+            gap_at_end = gap + h / 2 * (rate - h / 2 * pressing)
+            closing = (gap_at_end < 0) & (rate < -slow)
 
             def strike() -> tuple[Float[Array, "K d"], Bool[Array, ""]]:
                 return impact(self.at, before, restitution, closing)
@@ -293,7 +307,8 @@ class Touch(eqx.Module):
 
         none = jnp.zeros_like(self.at.pushes[:, :, 0])
         begin = batched_as(p, Strikes(p, none, jnp.ones((), bool)))
-        return jax.lax.scan(again, begin, None, length=STRIKES)[0]
+        done, _ = jax.lax.scan(again, begin, None, length=STRIKES)
+        return done
 
     def pressed(
         self,
@@ -317,6 +332,8 @@ class Touch(eqx.Module):
         late = self.rates(free)
         is_normal = (jnp.arange(turn.shape[1]) == 0)[None, :]
         early = 2 * now - late
+        # With the rate u in the middle, the gap half a step later is gap + h/2 u + h/4 turn. By the rate at that end,
+        # u + turn, it is `straight` + h/2 (u + turn); half a step earlier it was `straight` − h/2 (u − turn).
         straight = self.gap - h / 4 * turn[:, 0]
         leaving = jnp.maximum((late + turn)[:, 0], 0)
         returning = jnp.minimum((early - turn)[:, 0], 0)
@@ -344,15 +361,19 @@ class Touch(eqx.Module):
             attempt = jax.lax.cond(gains, lambda: solve(returns), lambda: attempt)
             return (creates(matrix, attempt.impulses, (early + late) / 2, attempt.work), attempt), attempt
 
-        lost = jnp.sum(hits * (now - jnp.einsum("kilj,lj->ki", matrix, hits) / 2))
-        begin = (jnp.ones((), bool), Attempt(guess, guess[:, 0], lost, jnp.ones((), bool)))
-        begin = batched_as(straight, begin)
+        # The work of the strikes: with the rates after them, `now`, less half of the change that they made.
+        change_by_hits = jnp.einsum("kilj,lj->ki", matrix, hits)
+        lost = jnp.sum(hits * (now - change_by_hits / 2))
+        yes = jnp.ones((), bool)
+        begin = batched_as(straight, (yes, Attempt(guess, guess[:, 0], lost, yes)))
         _, attempts = jax.lax.scan(again, begin, jnp.arange(2, dtype=h.dtype))
         wanted, safe = attempts.impulses
-        lift, safe_lift = attempts.lift
-        part = part_without_gain(matrix, safe, wanted, (early + late) / 2, attempts.work[::-1])
+        wanted_lift, safe_lift = attempts.lift
+        work_of_safe_and_wanted = attempts.work[::-1]
+        part = part_without_gain(matrix, safe, wanted, (early + late) / 2, work_of_safe_and_wanted)
         impulses = safe + part * (wanted - safe)
-        return Pressed(impulses, safe_lift + part * (lift - safe_lift), jnp.all(attempts.found))
+        lift = safe_lift + part * (wanted_lift - safe_lift)
+        return Pressed(impulses, lift, jnp.all(attempts.found))
 
     def apart(self, q: Float[Array, " n"]) -> Float[Array, " n"]:
         """The configuration at the end of the step, corrected so that the constraints hold and no gap is below zero."""

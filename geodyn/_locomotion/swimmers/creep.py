@@ -39,7 +39,8 @@ def creeping_lines(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"],
     along, across, turning = velocities.T
     half = lengths / 2
     reach = jnp.sqrt(along**2 + slow**2)
-    # Forces are divided by the reach and by its square, also those of a body at rest: neither may be rounded to 0.
+    # Forces are divided by the reach and by its square, also those of a body at rest: neither may be rounded to 0. The
+    # square of this bound is tiny^0.8, and remains a normal number in products with other small ones.
     least = jnp.finfo(reach.dtype).tiny ** 0.4
     return Lines(along, across, turning, half, jnp.maximum(reach, least))
 

@@ -208,7 +208,7 @@ class AbstractPfaffian(eqx.Module):
         """A(x)v − b(x) [size], affine in the coordinate velocities v[N, dim]; zero where the constraints hold."""
 
 
-def asking(method: Callable, masses: Float[Array, " N"]) -> Callable:
+def with_masses(method: Callable, masses: Float[Array, " N"]) -> Callable:
     """The method of an element, with `masses` bound to it if it has a parameter of that name."""
     return partial(method, masses=masses) if "masses" in signature(method).parameters else method
 
@@ -222,8 +222,10 @@ def measure_each(
     measure: Callable, space: AbstractManifold, x: Float[Array, "N dim"], points: Indices
 ) -> Float[Array, " E"]:
     """`measure(space, x_i, x_j, …)` for every tuple of point indices: lengths of edges, areas of triangles, …"""
-    corners = (points if isinstance(points, Array) else np.array(points)).T
-    return for_points(lambda *corners: measure(space, *corners), *(x[index] for index in corners))
+    indices = points if isinstance(points, Array) else np.array(points)
+    # The first points of all tuples, their second ones, …
+    corners = [x[index] for index in indices.T]
+    return for_points(lambda *corners: measure(space, *corners), *corners)
 
 
 def distances(space: AbstractManifold, x: Float[Array, "N dim"], pairs: Indices, effort: Effort) -> Float[Array, " E"]:
@@ -244,6 +246,7 @@ def index_tuples(name: str, value: Any, count: int) -> Tuples:
     try:
         array = np.asarray(value)
     except ValueError:
+        # Rows of different lengths: refused below, as a number is.
         array = np.asarray(0)
     if array.ndim != 2 or array.shape[1] != count or not np.issubdtype(array.dtype, np.integer):
         kind = "pairs" if count == 2 else f"{count}-tuples"
@@ -271,9 +274,12 @@ def number(name: str, value: Any, *, positive: bool = False, most: float = np.in
     if isinstance(value, Tracer):
         return in_range_or_nan(value, 0.0, most, not positive)
     x = np.asarray(value)
-    if not np.all(np.isfinite(x) & ((x > 0) & (x < most) if positive else (x >= 0) & (x <= most))):
-        limit = "" if most == np.inf else f", {'less than' if positive else 'at most'} {most:.6g},"
-        raise ValueError(f"{name} must be {'positive' if positive else '≥ 0'}{limit} and finite, got {x}")
+    in_range = (x > 0) & (x < most) if positive else (x >= 0) & (x <= most)
+    if not np.all(np.isfinite(x) & in_range):
+        least = "positive" if positive else "≥ 0"
+        bound = "less than" if positive else "at most"
+        limit = "" if most == np.inf else f", {bound} {most:.6g},"
+        raise ValueError(f"{name} must be {least}{limit} and finite, got {x}")
     return value
 
 

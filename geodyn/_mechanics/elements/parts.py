@@ -15,7 +15,7 @@ from geodyn._mechanics.elements.abstract import (
     AbstractPlasticity,
     AbstractPotential,
     Tuples,
-    asking,
+    with_masses,
 )
 from geodyn._mechanics.elements.contact import AbstractContact, AbstractFrictionalContact, friction_of
 
@@ -31,7 +31,7 @@ class PotentialOn(AbstractPotential):
         self, space: AbstractManifold, x: Float[Array, "N dim"], t: Number, masses: Float[Array, " N"]
     ) -> Scalar:
         part = slice(self.start, self.stop)
-        return with_time(asking(self.element.energy, masses[part]), 2)(t, space, x[part])
+        return with_time(with_masses(self.element.energy, masses[part]), 2)(t, space, x[part])
 
 
 class DissipationOn(AbstractDissipation):
@@ -50,7 +50,7 @@ class DissipationOn(AbstractDissipation):
         masses: Float[Array, " N"],
     ) -> Scalar:
         part = slice(self.start, self.stop)
-        return with_time(asking(self.element.rayleigh, masses[part]), 3)(t, space, x[part], v[part])
+        return with_time(with_masses(self.element.rayleigh, masses[part]), 3)(t, space, x[part], v[part])
 
 
 class FrictionOn(AbstractFriction):
@@ -70,7 +70,7 @@ class FrictionOn(AbstractFriction):
         masses: Float[Array, " N"],
     ) -> Float[Array, "c d"]:
         part = slice(self.start, self.stop)
-        return with_time(asking(self.element.slip, masses[part]), 3)(t, space, x[part], v[part])
+        return with_time(with_masses(self.element.slip, masses[part]), 3)(t, space, x[part], v[part])
 
 
 class PlasticityOn(AbstractPlasticity):
@@ -86,7 +86,7 @@ class PlasticityOn(AbstractPlasticity):
         self, space: AbstractManifold, x: Float[Array, "N dim"], t: Number, masses: Float[Array, " N"]
     ) -> Float[Array, " c"]:
         part = slice(self.start, self.stop)
-        return with_time(asking(self.element.strain, masses[part]), 2)(t, space, x[part])
+        return with_time(with_masses(self.element.strain, masses[part]), 2)(t, space, x[part])
 
 
 class ConstraintOn(AbstractConstraint):
@@ -101,7 +101,7 @@ class ConstraintOn(AbstractConstraint):
         self, space: AbstractManifold, x: Float[Array, "N dim"], t: Number, masses: Float[Array, " N"]
     ) -> Float[Array, " size"]:
         part = slice(self.start, self.stop)
-        return with_time(asking(self.element.residual, masses[part]), 2)(t, space, x[part])
+        return with_time(with_masses(self.element.residual, masses[part]), 2)(t, space, x[part])
 
 
 class PfaffianOn(AbstractPfaffian):
@@ -121,7 +121,7 @@ class PfaffianOn(AbstractPfaffian):
         masses: Float[Array, " N"],
     ) -> Float[Array, " size"]:
         part = slice(self.start, self.stop)
-        return with_time(asking(self.element.rate, masses[part]), 3)(t, space, x[part], v[part])
+        return with_time(with_masses(self.element.rate, masses[part]), 3)(t, space, x[part], v[part])
 
 
 class ContactOn(AbstractFrictionalContact):

@@ -24,7 +24,7 @@ from geodyn._mechanics.elements.abstract import (
     AbstractPfaffian,
     AbstractPlasticity,
     AbstractPotential,
-    asking,
+    with_masses,
 )
 from geodyn._mechanics.elements.contact import (
     AbstractContact,
@@ -184,7 +184,7 @@ def values_of(body: AbstractBody, elements: list, name: str, t: Number, *state: 
             return body.seen_by(element, q)
 
         seen = jax.jvp(seen_by, state[:1], state[1:]) if len(state) > 1 else (seen_by(*state),)
-        method = asking(getattr(element, name), body.masses_seen_by(element))
+        method = with_masses(getattr(element, name), body.masses_seen_by(element))
         of_time = with_time(method, 1 + len(state))
         return returned(f"{name} of {kind(element)}", of_time, t, body.space, *seen)
 

@@ -15,7 +15,7 @@ from geodyn._mechanics.elements.abstract import (
     AbstractDissipation,
     AbstractPfaffian,
     AbstractPotential,
-    asking,
+    with_masses,
 )
 from geodyn._mechanics.points.body import Element
 
@@ -55,11 +55,11 @@ def _value(
     v: Float[ArrayLike, "N dim"],
 ) -> ArrayLike:
     if isinstance(element, AbstractPotential):
-        return with_time(asking(element.energy, masses), 2)(t, space, x)
+        return with_time(with_masses(element.energy, masses), 2)(t, space, x)
     if isinstance(element, AbstractDissipation):
-        return with_time(asking(element.rayleigh, masses), 3)(t, space, x, v)
+        return with_time(with_masses(element.rayleigh, masses), 3)(t, space, x, v)
     if isinstance(element, AbstractPfaffian):
-        return with_time(asking(element.rate, masses), 3)(t, space, x, v)
+        return with_time(with_masses(element.rate, masses), 3)(t, space, x, v)
     if isinstance(element, AbstractConstraint):
-        return with_time(asking(element.residual, masses), 2)(t, space, x)
+        return with_time(with_masses(element.residual, masses), 2)(t, space, x)
     return 0.0 * t

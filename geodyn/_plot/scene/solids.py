@@ -20,7 +20,9 @@ from geodyn._mechanics.rigid.bodies import RigidBodies
 from geodyn._plot.scene.models import Model, places_of
 
 TURN = np.linspace(0, 2 * np.pi, 25)
+"""The angles of the points of an ellipse that is drawn."""
 MOST_FLASHES = 2000
+"""The most impacts that are shown: of more, each in the page, the page would become large."""
 
 
 class Ellipsoids(NamedTuple):
@@ -44,17 +46,25 @@ class Spheres(NamedTuple):
 def ellipsoids(bodies: RigidBodies, q: np.ndarray) -> Ellipsoids:
     """The uniform ellipsoids with the inertia of the bodies, a_k² = 5 (I_i + I_j − I_k)/2m, at configurations
     q[T, B, d]."""
-    bare = [b for b in range(len(bodies.masses)) if b not in bodies.carriers[len(bodies.masses) :]]
+    count = len(bodies.masses)
+    carriers_of_points = bodies.carriers[count:]
+    bare = [b for b in range(count) if b not in carriers_of_points]
     poses = jax.jit(jax.vmap(bodies.poses))(jnp.asarray(q.reshape(len(q), -1)))
     x, R = (np.asarray(a)[:, bare] for a in poses)
     moments, axes = np.linalg.eigh(np.asarray(bodies.inertia)[bare])
-    squares = 2.5 * (moments.sum(axis=1, keepdims=True) - 2 * moments) / np.asarray(bodies.masses)[bare][:, None]
-    turned = np.einsum("tbij,bjk,bk->tbki", R, axes, np.sqrt(np.maximum(squares, 0)))
-    rounds = [
-        np.cos(TURN)[:, None] * turned[:, :, None, i] + np.sin(TURN)[:, None] * turned[:, :, None, j]
-        for i, j in ((0, 1), (1, 2), (2, 0))
-    ]
-    return Ellipsoids(bare, x + turned[:, :, 0], np.concatenate([x[:, :, None] + line for line in rounds], axis=1))
+    masses = np.asarray(bodies.masses)[bare]
+    # I_i + I_j − I_k is the sum of all moments less 2 I_k. Rounding may make it negative for a flat body.
+    squares = 2.5 * (moments.sum(axis=1, keepdims=True) - 2 * moments) / masses[:, None]
+    lengths = np.sqrt(np.maximum(squares, 0))
+    # The semi-axes in space, [T, B, axis, component]. The moments ascend, so that the first axis is the longest.
+    semi_axes = np.einsum("tbij,bjk,bk->tbki", R, axes, lengths)
+    cos = np.cos(TURN)[:, None]
+    sin = np.sin(TURN)[:, None]
+    outlines = []
+    for i, j in ((0, 1), (1, 2), (2, 0)):
+        ellipse = cos * semi_axes[:, :, None, i] + sin * semi_axes[:, :, None, j]
+        outlines.append(x[:, :, None] + ellipse)
+    return Ellipsoids(bare, x + semi_axes[:, :, 0], np.concatenate(outlines, axis=1))
 
 
 def spheres(body: AbstractBody, model: Model, q: np.ndarray, points: np.ndarray) -> Spheres:
@@ -67,9 +77,12 @@ def spheres(body: AbstractBody, model: Model, q: np.ndarray, points: np.ndarray)
     centres = points[:, which]
     if ends.shape[-1] == q.shape[-1] > 1:
         # Conformal models map spheres to spheres with other centres c: fit |p|² = 2 c·p + const to points p of each.
-        known = np.concatenate([2 * ends, np.ones_like(ends[..., :1])], axis=-1)
-        centres = np.einsum("...ij,...j->...i", np.linalg.pinv(known), np.sum(ends**2, axis=-1))[..., :-1]
-    return Spheres(which, centres, np.linalg.norm(ends - centres[:, :, None], axis=-1).mean(axis=-1))
+        coefficients = np.concatenate([2 * ends, np.ones_like(ends[..., :1])], axis=-1)
+        squares = np.sum(ends**2, axis=-1)
+        centres_and_const = np.einsum("...ij,...j->...i", np.linalg.pinv(coefficients), squares)
+        centres = centres_and_const[..., :-1]
+    radii_drawn = np.linalg.norm(ends - centres[:, :, None], axis=-1).mean(axis=-1)
+    return Spheres(which, centres, radii_drawn)
 
 
 def flashes(trajectory: Trajectory, body: AbstractBody, q: np.ndarray) -> list:
@@ -79,10 +92,14 @@ def flashes(trajectory: Trajectory, body: AbstractBody, q: np.ndarray) -> list:
         return []
     seen = [body.seen_by(e, jnp.asarray(trajectory.q[0]).reshape(-1)) for e in contacts]
     counts = sizes(contacts, body.space, seen)
-    meet = [points for e, size in zip(contacts, counts) for points in _meeting(body, e, size, q.shape[1])]
+    # The points of every contact, in the order in which impacts count the contacts.
+    meeting = []
+    for element, size in zip(contacts, counts, strict=True):
+        meeting += _meeting_points(body, element, size, q.shape[1])
     count = min(int(trajectory.impacts.count), MOST_FLASHES)
-    struck = zip(np.asarray(trajectory.impacts.t)[:count], np.asarray(trajectory.impacts.contact)[:count])
-    return [[float(t), meet[int(k)]] for t, k in struck]
+    times = np.asarray(trajectory.impacts.t)[:count]
+    struck = np.asarray(trajectory.impacts.contact)[:count]
+    return [[float(t), meeting[int(k)]] for t, k in zip(times, struck, strict=True)]
 
 
 def _radii(body: AbstractBody, count: int) -> np.ndarray:
@@ -90,7 +107,9 @@ def _radii(body: AbstractBody, count: int) -> np.ndarray:
     radii = np.zeros(count)
     for element in elements_of(body, AbstractContact):
         start, stop, element = _place(body, element, count)
-        radii[start:stop] = np.broadcast_to(np.asarray(getattr(element, "radii", radii[start:stop])), stop - start)
+        # An element without radii leaves those that others have given.
+        own = np.asarray(getattr(element, "radii", radii[start:stop]))
+        radii[start:stop] = np.broadcast_to(own, stop - start)
     return radii
 
 
@@ -105,13 +124,17 @@ def _place(body: AbstractBody, element: AbstractContact, count: int) -> tuple[in
     return start, stop, element
 
 
-def _meeting(body: AbstractBody, element: AbstractContact, size: int, count: int) -> list[list[int]]:
-    """The point indices of each contact of an element."""
+def _meeting_points(body: AbstractBody, element: AbstractContact, size: int, count: int) -> list[list[int]]:
+    """The point indices of each of the `size` contacts of an element."""
     start, stop, element = _place(body, element, count)
     if isinstance(element, AbstractSpheres):
+        # Which pairs there are depends on the number of points only.
         pairs = element.pairs_of(jnp.zeros((stop - start, 1)))
         return [[start + int(i) for i in pair] for pair in pairs]
-    return [[start + i] if size <= stop - start else list(range(start, stop)) for i in range(size)]
+    if size <= stop - start:
+        # One contact for each point, as of a wall.
+        return [[start + i] for i in range(size)]
+    return [list(range(start, stop)) for _ in range(size)]
 
 
 @jit
@@ -121,6 +144,7 @@ def _around(space: AbstractManifold, x: Float[Array, "T S n"], radii: Float[Arra
     exact = isinstance(space, AbstractConstantCurvature | Product)
 
     def ends(x: Float[Array, " n"], radius: Scalar) -> Float[Array, "m n"]:
+        # With g = L Lᵀ the rows of L⁻¹ are orthonormal vectors.
         frame = radius * jnp.linalg.inv(jnp.linalg.cholesky(space.metric(x)))
         steps = jnp.concatenate([frame, -frame])
         return jax.vmap(lambda v: exp(space, x, v))(steps) if exact else x[None] + steps

@@ -70,13 +70,16 @@ def poinsot(trajectory: Trajectory, body: Index = 0, ax: Axes = None):
     twice_the_energy = W[0] @ (moments * W[0])
     radii = np.sqrt(twice_the_energy / moments)
     low, middle, high = moments
-    # L²/2K of three polhodes on each side of the separatrix, where it is the middle moment.
-    levels = [*np.linspace(low, middle, 5)[1:-1], *np.linspace(middle, high, 5)[1:-1]]
+    # L²/2K of three polhodes on each side of the separatrix, on which it is the middle moment. At the ends of either
+    # range there are no curves, but the axes and the separatrix.
+    below = np.linspace(low, middle, 5)[1:-1]
+    above = np.linspace(middle, high, 5)[1:-1]
+    polhodes = [line for level in (*below, *above) for line in _polhodes(moments, level)]
     ax.set(xlim=(-radii[0], radii[0]), ylim=(-radii[1], radii[1]), zlim=(-radii[2], radii[2]))
     ax.set_box_aspect(radii)
     ax.view_init(elev=18, azim=30)
     ax.set_axis_off()
-    polylines(ax, [radii * line for level in levels for line in _polhodes(moments, level)], GREY, 0.8)
+    polylines(ax, [radii * line for line in polhodes], GREY, 0.8)
     polylines(ax, [radii * line for line in _separatrix(moments)], INK, 1.2)
     polylines(ax, [W], COLOURS[1], 2.2, zorder=3)
     # The principal axes, from the surface of the ellipsoid outwards.
@@ -127,7 +130,8 @@ def attitudes(
     middles = room * np.arange(len(frames))
     for middle, frame in zip(middles, frames, strict=True):
         _draw_lines(ax, lines, rotations[frame], middle)
-    ax.set(aspect="equal", xticks=middles, xticklabels=[f"{x:.3g}" for x in t[frames]], yticks=[])
+    labels = [f"{x:.3g}" for x in t[frames]]
+    ax.set(aspect="equal", xticks=middles, xticklabels=labels, yticks=[])
     ax.set(xlim=(-room / 2, middles[-1] + room / 2), ylim=(-room / 2, room / 2))
     ax.grid(False)
     ax.spines["left"].set_visible(False)
@@ -137,9 +141,11 @@ def attitudes(
 def _nearest_frames(t: np.ndarray, times: Each | None) -> np.ndarray:
     """The numbers of the saved states at the times t that are nearest to those wanted, by default to eight."""
     wanted = np.linspace(t[0], t[-1], 8) if times is None else np.atleast_1d(np.asarray(times, float))
-    if wanted.ndim > 1 or wanted.size == 0 or wanted.min() < t[0] or wanted.max() > t[-1]:
+    is_list = wanted.ndim == 1 and wanted.size > 0
+    if not is_list or wanted.min() < t[0] or wanted.max() > t[-1]:
         raise ValueError(f"times must lie within the trajectory, [{t[0]:.6g}, {t[-1]:.6g}]; got {times}")
-    return np.abs(t[:, None] - wanted[None]).argmin(axis=0)
+    distances = np.abs(t[:, None] - wanted[None])
+    return distances.argmin(axis=0)
 
 
 def _draw_lines(ax: Any, lines: Sequence[np.ndarray], rotation: np.ndarray, middle: float):
@@ -176,11 +182,12 @@ def _polhodes(moments: np.ndarray, level: float | np.floating) -> list[np.ndarra
     # The axis that the curves encircle: that of the least moment below the separatrix, that of the greatest above it.
     inner = 0 if level < moments[1] else 2
     others = [i for i in range(3) if i != inner]
-    # Less I_inner |u|² = I_inner, the equation is that of an ellipse in the two other components.
+    # The equation Σ I_i u_i² = level, less I_inner |u|² = I_inner, is that of an ellipse in the two other components.
     semi_axes = np.sqrt((level - moments[inner]) / (moments[others] - moments[inner]))
     curve = np.zeros((len(ANGLES), 3))
     curve[:, others] = semi_axes * np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
-    curve[:, inner] = np.sqrt(1 - np.sum(curve**2, axis=1))
+    squares_of_others = np.sum(curve**2, axis=1)
+    curve[:, inner] = np.sqrt(1 - squares_of_others)
     mirrored = curve * np.where(np.arange(3) == inner, -1, 1)
     return [curve, mirrored]
 
