@@ -17,6 +17,7 @@ from geodyn._foundations.indices import check_program
 from geodyn._foundations.typing import Array, Scalar
 
 NUMBERS = float, int, complex, np.generic, range
+# The largest number of single precision.
 LARGEST = float(np.finfo(np.float32).max)
 MOST_AXES = 16
 PACKAGE = str(Path(__file__).parents[1])

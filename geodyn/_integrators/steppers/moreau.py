@@ -137,19 +137,19 @@ class Moreau(AbstractStepper):
         touch = Touch(system, which, middle, h, q, at, applied)
 
         # The first half of the forces, then the strikes.
-        struck, hits, found = touch.strikes(touch.held(p + h / 2 * applied))
+        struck, hits, found = touch.strikes(touch.hold(p + h / 2 * applied))
 
         # The second half of the forces, as if no contact pushed.
         turn = touch.turn(touch.rates_at, struck)
         bend = touch.turn(touch.bond_rates_at, struck)
-        free, also_near = fixed_point(lambda x: touch.held(struck + h / 2 * force(x), bend), struck)
+        free, also_near = fixed_point(lambda x: touch.hold(struck + h / 2 * force(x), bend), struck)
 
         # The impulses of contacts that touch at the end. The search for them begins at those of the last step.
         last_forces = lam[none.size :].reshape(-1, at.pushes.shape[1])
-        pressed = touch.pressed(struck, hits, free, turn, last_forces[which] * h)
+        pressed = touch.press(struck, hits, free, turn, last_forces[which] * h)
         after = free + touch.push(pressed.impulses)
         lifted = q + pressed.lift @ at.raised[:, 0]
-        end = touch.apart(lifted + h / 2 * system.velocity(middle, q, after))
+        end = touch.separate(lifted + h / 2 * system.velocity(middle, q, after))
 
         # The multipliers are the mean forces over the step.
         impulses = hits + pressed.impulses
@@ -249,7 +249,7 @@ class Touch(eqx.Module):
         """The change of momentum by the impulses."""
         return jnp.einsum("ki,kin->n", impulses, self.at.pushes)
 
-    def held(self, p: Float[Array, " n"], bend: Float[Array, " c"] | float = 0.0) -> Float[Array, " n"]:
+    def hold(self, p: Float[Array, " n"], bend: Float[Array, " c"] | float = 0.0) -> Float[Array, " n"]:
         """The momentum p after impulses of the constraints that bring their rates to −`bend`, so that these are zero
         after a change by `bend`."""
         rate = self.bond_rates_at(self.t, self.q, p) + bend
@@ -310,7 +310,7 @@ class Touch(eqx.Module):
         done, _ = jax.lax.scan(again, begin, None, length=STRIKES)
         return done
 
-    def pressed(
+    def press(
         self,
         struck: Float[Array, " n"],
         hits: Float[Array, "K d"],
@@ -375,7 +375,7 @@ class Touch(eqx.Module):
         lift = safe_lift + part * (wanted_lift - safe_lift)
         return Pressed(impulses, lift, jnp.all(attempts.found))
 
-    def apart(self, q: Float[Array, " n"]) -> Float[Array, " n"]:
+    def separate(self, q: Float[Array, " n"]) -> Float[Array, " n"]:
         """The configuration at the end of the step, corrected so that the constraints hold and no gap is below zero."""
         system = self.system
         end = self.t + self.h / 2
