@@ -11,7 +11,7 @@ from jax.core import Tracer
 from geodyn._engine.jit import jit
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, ArrayLike, Count, Float, Number, Numbers
-from geodyn._locomotion.strokes.stroke import Stroke, bumps, floating
+from geodyn._locomotion.strokes.stroke import Stroke, bumps, floating, floating_unless_none
 
 
 def _require_points(owner: str, name: str, points: Any, least: int, closed: bool) -> None:
@@ -143,10 +143,6 @@ class SplineStroke(eqx.Module):
         )
 
 
-def _floating_or_none(value: Any) -> Array | None:
-    return None if value is None else floating(value, "widths")
-
-
 def _require_times(widths: Array | None) -> None:
     """Raise ValueError for widths that are known not to make up the time 1; those of a failed search are NaN."""
     if widths is None or isinstance(widths, Tracer):
@@ -187,7 +183,7 @@ class SequenceStroke(eqx.Module):
     knots: Float[Array, "_ m"] = eqx.field(converter=floating)
     coefficients: Float[Array, "N m K"] = eqx.field(converter=floating)
     closed: bool = eqx.field(static=True, default=True)
-    widths: Float[Array, " N"] | None = eqx.field(default=None, converter=_floating_or_none)
+    widths: Float[Array, " N"] | None = eqx.field(default=None, converter=floating_unless_none("widths"))
 
     def __check_init__(self):
         knots = jnp.shape(self.knots)

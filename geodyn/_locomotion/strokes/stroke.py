@@ -26,6 +26,15 @@ def floating(value: Any, name: str = "shapes, coefficients and numbers of bodies
     return floats(name, value)
 
 
+def floating_unless_none(name: str) -> Callable[[Any], Array | None]:
+    """The converter of a field that may be None: `floating` for the argument `name`, while None stays None."""
+
+    def convert(value: Any) -> Array | None:
+        return None if value is None else floating(value, name)
+
+    return convert
+
+
 @checked
 class FourierStroke(eqx.Module):
     """A closed stroke as a Fourier series, `r(t) = mean + Σ_k cosine_k cos 2πkt + sine_k sin 2πkt`, k = 1…K.
