@@ -117,11 +117,12 @@ class Satellite(AbstractDeformableBody):
         # Values that JAX traces are not known yet.
         if any(isinstance(x, Tracer) for x in (self.inertia, self.axes, self.rotors)):
             return
+        # To 1e-6, some roundings of single precision.
         if np.any(np.abs(np.linalg.norm(self.axes, axis=1) - 1) > 1e-6):
             raise ValueError(f"Satellite: axes must be unit vectors, got\n{self.axes}")
         rest = np.asarray(self.inertia - self.axes.T @ (self.rotors[:, None] * self.axes))
-        asymmetric = np.any(np.abs(rest - rest.T) > 1e-6 * np.abs(rest).max())
-        if asymmetric or np.any(np.linalg.eigvalsh(rest) <= 0):
+        is_asymmetric = np.any(np.abs(rest - rest.T) > 1e-6 * np.abs(rest).max())
+        if is_asymmetric or np.any(np.linalg.eigvalsh(rest) <= 0):
             raise ValueError(
                 "Satellite: inertia, that of the whole with its rotors, must be symmetric and exceed the rotors' own;"
                 f" without them it is\n{rest}"
@@ -185,12 +186,16 @@ class FallingCat(AbstractDeformableBody):
             bend = jnp.concatenate([r, jnp.zeros(1, r.dtype)]) / 2
             return jax.vmap(self.group.exp)(jnp.stack([bend, -bend]))
 
-        turned, rates = jax.jvp(halves, (r,), (rdot,))
-        spins = jax.vmap(lambda g, dg: g.T @ xi + self.group.vee(g.T @ dg))(turned, rates)
+        def spin(rotation: Float[Array, "3 3"], rate: Float[Array, "3 3"]) -> Float[Array, "3"]:
+            """The angular velocity of a half in its own frame."""
+            return rotation.T @ xi + self.group.vee(rotation.T @ rate)
+
+        rotations, rates = jax.jvp(halves, (r,), (rdot,))
+        spins = jax.vmap(spin)(rotations, rates)
         moments = jnp.stack([self.transverse, self.transverse, self.axial])
         # From the centre of the back half to that of the front half, in units of the arm: the waist is an arm away from
         # both, along their spines.
-        between = jnp.sum(turned[:, :, 2], axis=0)
+        between = jnp.sum(rotations[:, :, 2], axis=0)
         between_rate = jnp.sum(rates[:, :, 2], axis=0)
         velocity = self.arm * (between_rate + jnp.cross(xi, between))
         # About their common centre of mass, two masses have the energy of the reduced mass, here mass/2, with their
@@ -295,12 +300,14 @@ class PendulumRaft(AbstractDeformableBody):
     def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         require_shape("PendulumRaft", "the shape r", r, (2,))
 
-        def bob_at(r: Float[Array, " m"]):
+        def place_of_bob(r: Float[Array, " m"]) -> Float[Array, "3"]:
             """The place of the bob, seen from the raft."""
             sin = jnp.sin(r[0])
             return self.length * jnp.stack([sin * jnp.cos(r[1]), sin * jnp.sin(r[1]), -jnp.cos(r[0])])
 
-        (x, y, _), rate = jax.jvp(bob_at, (r,), (rdot,))
+        place, rate = jax.jvp(place_of_bob, (r,), (rdot,))
+        x, y, _ = place
+        # The velocity of a point that is fixed to the raft there.
         carried = jnp.stack([xi[0] - xi[2] * y, xi[1] + xi[2] * x, jnp.zeros_like(x)])
         velocity = rate + carried
         twice_energy_of_raft = self.raft * jnp.sum(xi[:2] ** 2) + self.inertia * xi[2] ** 2
@@ -310,6 +317,7 @@ class PendulumRaft(AbstractDeformableBody):
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "3 33 2"]:
         """The raft, its pendulum and the bob, seen from above. The raft is drawn as a square plate with its mass and
         inertia."""
+        # Eight points in each quarter, so that the corners of the square are among them, and the first one again.
         quarter_turns = np.linspace(0.0, 4.0, 33)
         circle = np.stack([np.cos(np.pi / 2 * quarter_turns), np.sin(np.pi / 2 * quarter_turns)], axis=1)
         # Points of the circle moved outwards to the square of side 1 around the centre.

@@ -57,7 +57,9 @@ class PushMePullYou(AbstractSwimmer):
 
     def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         x, volumes, radii = self._spheres(r)
-        # What the other sphere throws back of a sphere's own source flow, in units of the other's source flow.
+        # What the other sphere throws back of a sphere's own source flow, in units of the other's source flow. At the
+        # distance d the flow q/(4πd²) has the strain E = q/(2πd³). The other sphere, of the radius a, answers it by the
+        # stresslet S = (20/3)πμa³E, whose flow at the distance d is 3S/(8πμd²).
         if self.finite_size:
             reflected = 5 * (radii[::-1] / r[0]) ** 3
         else:
@@ -71,7 +73,7 @@ class PushMePullYou(AbstractSwimmer):
         # A sphere of the radius a that swells dissipates 16πμ a a'² = (4/3) μ v'²/v.
         swelling = 4 / 3 * jnp.sum(rdot[1] ** 2 / volumes)
         power: Scalar = self.viscosity * (dragging + swelling)
-        return _nan_unless_possible(power, _apart(x, radii) & jnp.all(volumes > 0))
+        return _nan_unless_possible(power, _are_apart(x, radii) & jnp.all(volumes > 0))
 
     @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "2 points 2"]:
@@ -139,7 +141,7 @@ class ThreeSphere(AbstractSwimmer):
         # The mobility is in units of 1/(6πμ), so the forces are in units of 6πμ.
         forces = solve(_mobility(x, self.radii, self.finite_size), slip)
         power: Scalar = 6 * jnp.pi * self.viscosity * slip @ forces
-        return _nan_unless_possible(power, _apart(x, self.radii))
+        return _nan_unless_possible(power, _are_apart(x, self.radii))
 
     @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "3 points 2"]:
@@ -159,13 +161,14 @@ def _mobility(x: Float[Array, " N"], radii: Float[Array, " N"], finite_size: boo
     distances = jnp.abs(x[:, None] - x[None]) + own
     # A Stokeslet F moves the fluid at the distance d on the line of the force by F/(4πμd), which is 3/2 F/(6πμd).
     pairs = 1.5 / distances
+    # Rotne and Prager's tensor on the line of the centres, for radii a and b: the factor 1 − (a² + b²)/(3d²).
     if finite_size:
         correction = (radii[:, None] ** 2 + radii[None] ** 2) / (3 * distances**2)
         pairs = pairs * (1 - correction)
     return jnp.where(own > 0, own / radii[None], pairs)
 
 
-def _apart(x: Float[Array, " N"], radii: Float[Array, " N"]) -> Bool[Array, ""]:
+def _are_apart(x: Float[Array, " N"], radii: Float[Array, " N"]) -> Bool[Array, ""]:
     """Whether spheres at x, given from left to right, do not overlap."""
     return jnp.all(x[1:] - x[:-1] > radii[1:] + radii[:-1])
 

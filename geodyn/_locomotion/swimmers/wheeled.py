@@ -54,8 +54,11 @@ class RollingDisc(AbstractKinematicBody):
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "2 2 2"]:
         """The disc and a mark on its rim, which turns with it, seen from above."""
         along = jnp.stack([jnp.cos(r[1]), jnp.sin(r[1])])
+        # From above one sees how far ahead of the contact the mark is.
         mark = self.radius * jnp.sin(r[0]) * along
-        poses = jnp.stack([jnp.append(0 * mark, r[1]), jnp.append(mark, r[1] + jnp.pi / 2)])
+        disc_pose = jnp.append(0 * mark, r[1])
+        mark_pose = jnp.append(mark, r[1] + jnp.pi / 2)
+        poses = jnp.stack([disc_pose, mark_pose])
         sizes: Float[Array, "2"] = self.radius * jnp.array([2.0, 0.4])
         return bars(poses, sizes)
 
@@ -97,18 +100,23 @@ class KinematicCar(AbstractKinematicBody):
 
     def constraints(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
         require_shape("KinematicCar", "the shape r", r, (2,))
+        # The rear wheels roll, and neither axle moves along itself; the front one is turned by δ.
+        rolling = xi[0] - self.radius * rdot[0]
+        rear = xi[1]
         front = jnp.cos(r[1]) * (xi[1] + self.wheelbase * xi[2]) - jnp.sin(r[1]) * xi[0]
-        return jnp.stack([xi[0] - self.radius * rdot[0], xi[1], front])
+        return jnp.stack([rolling, rear, front])
 
     @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "7 2 2"]:
         """The wheelbase and the axles with their wheels, seen from above; the axles are half as long."""
-        none = jnp.zeros_like(r[0])
-        middle, rear = (jnp.stack([x * self.wheelbase, none, none]) for x in (0.5, 0.0))
-        front = jnp.stack([self.wheelbase, none, r[1]])
         wheelbase: Scalar = self.wheelbase
+        zero = jnp.zeros_like(r[0])
+        middle = jnp.stack([0.5 * wheelbase, zero, zero])
+        rear = jnp.stack([0.0 * wheelbase, zero, zero])
+        front = jnp.stack([wheelbase, zero, r[1]])
         chassis = bars(middle[None], wheelbase[None])
-        return jnp.concatenate([chassis, wheels(jnp.stack([rear, front]), wheelbase / jnp.full(2, 2.0))])
+        axles = wheels(jnp.stack([rear, front]), wheelbase / jnp.full(2, 2.0))
+        return jnp.concatenate([chassis, axles])
 
 
 @checked
@@ -151,6 +159,7 @@ class DifferentialDrive(AbstractKinematicBody):
 
     def constraints(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
         require_shape("DifferentialDrive", "the shape r", r, (2,))
+        # Both wheels roll, and the axle does not move along itself.
         left = xi[0] - self.track / 2 * xi[2] - self.radius * rdot[0]
         right = xi[0] + self.track / 2 * xi[2] - self.radius * rdot[1]
         return jnp.stack([left, right, xi[1]])
@@ -158,15 +167,20 @@ class DifferentialDrive(AbstractKinematicBody):
     @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "6 2 2"]:
         """The axle, its wheels with a mark on each that turns with it, and a bar ahead, seen from above."""
-        none = jnp.zeros_like(r)
-        sides = self.track / 2 * jnp.array([1.0, -1.0], r.dtype)
-        places = jnp.stack([none, sides, none], axis=1)
-        marks = jnp.stack([self.radius * jnp.sin(r), sides, none + jnp.pi / 2], axis=1)
         track: Scalar = self.track
-        treads = bars(places, jnp.full_like(r, 2 * self.radius))
-        ahead = bars(jnp.stack([track / 4, none[0], none[0]])[None], track[None] / 2)
-        axle = bars(jnp.stack([none[0], none[0], none[0] + jnp.pi / 2])[None], track[None])
-        return jnp.concatenate([axle, treads, bars(marks, track * jnp.full(2, 0.1, r.dtype)), ahead])
+        zeros = jnp.zeros_like(r)
+        zero = zeros[0]
+        quarter_turn = jnp.pi / 2
+        sides = track / 2 * jnp.array([1.0, -1.0], r.dtype)
+        wheel_poses = jnp.stack([zeros, sides, zeros], axis=1)
+        mark_poses = jnp.stack([self.radius * jnp.sin(r), sides, zeros + quarter_turn], axis=1)
+        ahead_pose = jnp.stack([track / 4, zero, zero])
+        axle_pose = jnp.stack([zero, zero, zero + quarter_turn])
+        axle = bars(axle_pose[None], track[None])
+        treads = bars(wheel_poses, jnp.full_like(r, 2 * self.radius))
+        marks = bars(mark_poses, track * jnp.full(2, 0.1, r.dtype))
+        ahead = bars(ahead_pose[None], track[None] / 2)
+        return jnp.concatenate([axle, treads, marks, ahead])
 
 
 @checked
@@ -209,10 +223,12 @@ class KinematicSnake(AbstractKinematicBody):
 
     def constraints(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
         poses, rates = jax.jvp(lambda r: chain(self.lengths, r), (r,), (rdot,))
-        return link_velocities(poses, rates, xi)[:, 1]
+        across = link_velocities(poses, rates, xi)[:, 1]
+        return across
 
     @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "12 2 2"]:
         """The links, and a pair of wheels in the middle of each, seen from above."""
         poses = chain(self.lengths, r)
-        return jnp.concatenate([bars(poses, self.lengths), wheels(poses, self.lengths / 4)])
+        links = bars(poses, self.lengths)
+        return jnp.concatenate([links, wheels(poses, self.lengths / 4)])
