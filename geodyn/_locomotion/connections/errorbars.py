@@ -8,12 +8,14 @@ row may be correlated.
 import numpy as np
 from scipy.fft import dst
 
-from geodyn._foundations.typing import Float
+from geodyn._foundations.typing import Bool, Float
 
-# The spectrum of the errors of a motion is taken to be even within this factor of a frequency, and over so many modes.
+# The spectrum of the errors of a motion is taken to be even within this factor of a frequency, up and down, which is an
+# octave together, and over at least so many modes: the mean of so many squares is known to √(2/24), some 30 %.
 OCTAVE = 1.4
 MODES = 24
-# Below this, what the other trials say of some combination of the coefficients is rounding.
+# The least eigenvalue of 1 − X_g G⁻¹ X_gᵀ is the share that the other trials have in some combination of the
+# coefficients. It is 0 where they say nothing, but for rounding, some 1e-16 times the condition of G.
 ALONE = 1e-9
 
 
@@ -29,7 +31,7 @@ def covariance_of_rows(
     """
     inverse = np.linalg.inv(design.T @ design)
 
-    def shift(rows: np.ndarray) -> np.ndarray:
+    def shift(rows: Bool[np.ndarray, " n"]) -> Float[np.ndarray, "P K"]:
         """c₍g₎ − c for the trial g of these rows."""
         own = design[rows]
         others = np.eye(len(own)) - own @ inverse @ own.T
@@ -59,21 +61,25 @@ def covariance_of_motion(
     """
     n = len(design)
     inverse = np.linalg.inv(design.T @ design)
+    # x̃ and ũ, and 1 − h.
     x: np.ndarray = dst(design, type=1, norm="ortho", axis=0)
     u: np.ndarray = dst(residuals, type=1, norm="ortho", axis=0)
     left = 1 - np.einsum("jp,pq,jq->j", x, inverse, x, optimize=True)
     # The modes near j: within a factor of its frequency, and at least so many.
     mode = np.arange(n)
     least = min(MODES, n)
-    first = np.clip(np.minimum(mode / OCTAVE, mode - least // 2).astype(int), 0, n - least)
-    end = np.clip(np.maximum(mode * OCTAVE, mode + least // 2).astype(int) + 1, least, n)
+    lower = np.minimum(mode / OCTAVE, mode - least // 2)
+    upper = np.maximum(mode * OCTAVE, mode + least // 2)
+    first = np.clip(lower.astype(int), 0, n - least)
+    end = np.clip(upper.astype(int) + 1, least, n)
     power = _sums_between(first, end, np.einsum("ja,jb->jab", u, u))
-    room = _sums_between(first, end, left[:, None, None])
-    scores = np.einsum("jp,jq,jab->paqb", x, x, power / room, optimize=True)
+    degrees_of_freedom = _sums_between(first, end, left[:, None, None])
+    spectrum = power / degrees_of_freedom
+    scores = np.einsum("jp,jq,jab->paqb", x, x, spectrum, optimize=True)
     return np.einsum("pr,raqb,qs->pasb", inverse, scores, inverse, optimize=True)
 
 
 def _sums_between(first: np.ndarray, end: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The sums of y[first : end], as differences of the sums from the begin."""
+    """The sums of y[first : end], as differences of the sums from the beginning."""
     sums = np.concatenate([np.zeros((1, *y.shape[1:])), np.cumsum(y, axis=0)])
     return sums[end] - sums[first]

@@ -31,7 +31,8 @@ from geodyn._locomotion.swimmers.creep import (
 from geodyn._locomotion.swimmers.nonlinear_drag import AbstractResistedChain, check_chain, linear_velocity
 
 WIDE = 1.1
-"""Where tangents differ by more than this factor a piece is integrated in closed form, else by Gauss's rule."""
+"""Where tangents differ by more than this factor a steep piece is integrated in closed form, else by Gauss's rule. With
+four nodes this is exact for pieces that are not steep, and errs by 7e-12 of the integral of 1/x³ at this factor."""
 
 GAUSS_NODES, GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(4)
 
@@ -101,9 +102,11 @@ class StressTable(eqx.Module):
         angles = np.array(self.angles)
         end = angles[-1]
         with_mirrors = np.concatenate([[-angles[1]], angles, [2 * end - angles[-2]]])
-        turns = -1.0 if self.is_symmetric else 1.0
-        along = jnp.concatenate([self.along[1:2], self.along, turns * self.along[-2:-1]])
-        across = jnp.concatenate([-self.across[1:2], self.across, -turns * self.across[-2:-1]])
+        # About the direction of the body, at 0 and at π, the force along is even and the force across is odd; about the
+        # right angle it is the other way round, if the body is the same in front and behind.
+        parity = -1.0 if self.is_symmetric else 1.0
+        along = jnp.concatenate([self.along[1:2], self.along, parity * self.along[-2:-1]])
+        across = jnp.concatenate([-self.across[1:2], self.across, -parity * self.across[-2:-1]])
         return _parabolic_slopes(with_mirrors, along), _parabolic_slopes(with_mirrors, across)
 
     def laws(self) -> tuple[Law, ...]:
@@ -124,29 +127,42 @@ def _parabolic_slopes(t: np.ndarray, values: Float[Array, " _"]) -> Float[Array,
     """The slopes at all but the ends, of parabolas through three neighbours."""
     steps = np.diff(t)
     means = jnp.diff(values) / steps
-    before, after = steps[:-1], steps[1:]
+    before = steps[:-1]
+    after = steps[1:]
     return (before * means[1:] + after * means[:-1]) / (before + after)
 
 
-def _law(angles: np.ndarray, along: Array, along_slope: Array, across: Array, across_slope: Array) -> Law:
+def _law(
+    angles: np.ndarray,
+    along: Float[Array, " J"],
+    along_slope: Float[Array, " J"],
+    across: Float[Array, " J"],
+    across_slope: Float[Array, " J"],
+) -> Law:
     """The pieces of a law, from values and slopes at angles from 0 to π/2."""
     sine = np.sin(angles)
     cosine = np.cos(angles)
+    # The tangent at π/2 shall be infinite, which it is not after rounding.
     cosine[-1] = 0.0
     is_steep = angles[:-1] + angles[1:] > np.pi / 2
     with np.errstate(divide="ignore"):
         tangent = sine / cosine
         cotangent = cosine / sine
+    # Finite numbers in the place of infinite ones, at ends of pieces that are not taken.
+    finite_tangent = np.where(cosine > 0, tangent, 2 * tangent[-2])
+    finite_cotangent = np.where(sine > 0, cotangent, 2 * cotangent[1])
 
     def pieces(values: Float[Array, " J"], slopes: Float[Array, " J"]) -> Float[Array, "K 4"]:
-        gentle = hermite(np.where(cosine > 0, tangent, 2 * tangent[-2]), values, slopes * cosine**2)
-        steep = hermite(np.where(sine > 0, cotangent, 2 * cotangent[1]), values, -slopes * sine**2)
+        # The tangent changes with the angle by 1/cos², the cotangent by −1/sin².
+        gentle = hermite(finite_tangent, values, slopes * cosine**2)
+        steep = hermite(finite_cotangent, values, -slopes * sine**2)
         return jnp.where(is_steep[:, None], steep, gentle)
 
-    laws = pieces(along, along_slope), pieces(across, across_slope)
     lower = jnp.asarray(tangent[:-1], along.dtype)
     upper = jnp.asarray(tangent[1:], along.dtype)
-    return Law(lower, upper, jnp.asarray(is_steep), *laws)
+    along_pieces = pieces(along, along_slope)
+    across_pieces = pieces(across, across_slope)
+    return Law(lower, upper, jnp.asarray(is_steep), along_pieces, across_pieces)
 
 
 def hermite(t: np.ndarray, values: Float[Array, " J"], slopes: Float[Array, " J"]) -> Float[Array, "K 4"]:
@@ -156,8 +172,10 @@ def hermite(t: np.ndarray, values: Float[Array, " J"], slopes: Float[Array, " J"
     first = slopes[:-1]
     last = slopes[1:]
     mean = (values[1:] - values[:-1]) / step
+    # The coefficients of (t − start)² and (t − start)³; those of lower powers are the value and the slope at the start.
     second = (3 * mean - 2 * first - last) / step
     third = (first + last - 2 * mean) / step**2
+    # In powers of t.
     constant = values[:-1] - start * first + start**2 * second - start**3 * third
     linear = first - 2 * start * second + 3 * start**2 * third
     return jnp.stack([constant, linear, second - 3 * start * third, third], axis=1)
@@ -175,6 +193,7 @@ def table_forces(table: StressTable, lines: Lines) -> Float[Array, "L 3"]:
     if not others:
         one = jnp.ones_like(forwards)
         return _moving_ahead(ahead, lines) * jnp.stack([forwards, one, one], axis=1)
+    # Where pieces creep, or nearly, the laws of forwards and backwards are mixed.
     share = ((1 + forwards) / 2)[:, None]
     return share * _moving_ahead(ahead, lines) + (1 - share) * _moving_ahead(others[0], lines)
 
@@ -183,13 +202,14 @@ def _moving_ahead(law: Law, lines: Lines) -> Float[Array, "L 3"]:
     """The forces on links if all their parts obey one law: those of the parts that move to the left, and of those that
     move to the right, which are mirror images."""
     mirrored = lines._replace(across=-lines.across, turning=-lines.turning)
-    both = Lines(*(jnp.concatenate(pair) for pair in zip(lines, mirrored, strict=True)))
+    both = jax.tree.map(lambda one, other: jnp.concatenate([one, other]), lines, mirrored)
 
     def with_piece(total: Float[Array, "both 3"], piece: Law) -> tuple[Float[Array, "both 3"], None]:
         return total + _on_piece(piece, both), None
 
     nothing = jnp.zeros((*both.along.shape, 3), lines.reach.dtype)
-    left, right = jnp.split(jax.lax.scan(with_piece, nothing, law)[0], 2)
+    total, _ = jax.lax.scan(with_piece, nothing, law)
+    left, right = jnp.split(total, 2)
     return left + right * jnp.array([1.0, -1.0, -1.0], lines.reach.dtype)[None]
 
 
@@ -211,24 +231,31 @@ def _on_piece(piece: Law, lines: Lines) -> Float[Array, "L 3"]:
     x = tangent(s, c[:, None], w[:, None], a[:, None])
     t = jnp.where(piece.is_steep, 1 / jnp.where(piece.is_steep, x, 1.0), x)
     across = weights * _cubic(piece.across, t)
-    swept = [weights * _cubic(piece.along, t), across, s * across]
+    at_nodes = [weights * _cubic(piece.along, t), across, s * across]
+    by_rule = [jnp.sum(values, axis=1) for values in at_nodes]
     first = tangent(start, c, w, a)
     last = tangent(stop, c, w, a)
     is_wide = piece.is_steep & (jnp.maximum(first, last) > WIDE * jnp.minimum(first, last)) & (length > 0)
-    closed = _closed_form(piece, lines._replace(turning=jnp.where(is_wide, w, 1.0)), first, last, length, is_wide)
-    return jnp.stack([jnp.where(is_wide, x, jnp.sum(y, axis=1)) for x, y in zip(closed, swept, strict=True)], axis=1)
+    # The closed form divides by w, and is evaluated at a harmless one where the rule is taken.
+    turning_lines = lines._replace(turning=jnp.where(is_wide, w, 1.0))
+    closed = _closed_form(piece, turning_lines, first, last, length, is_wide)
+    forces = [jnp.where(is_wide, one, other) for one, other in zip(closed, by_rule, strict=True)]
+    return jnp.stack(forces, axis=1)
 
 
 def _cubic(coefficients: Float[Array, "4"], t: Float[Array, "L G"]) -> Float[Array, "L G"]:
+    """The polynomial with these coefficients of 1, t, t² and t³, by Horner's rule."""
     return coefficients[0] + t * (coefficients[1] + t * (coefficients[2] + t * coefficients[3]))
 
 
 def _ends(piece: Law, lines: Lines) -> tuple[Float[Array, " L"], Float[Array, " L"]]:
     """The part of each link on which a piece of the law is at work. Where a link hardly turns, it is enough to know
     this nearly, since neighbours are alike near their common end."""
+    # Along such a link the angle changes by 1e-7. Values and slopes of neighbours agree at their common end, so that so
+    # near to it they differ by the square of that.
     least = 1e-7 * jnp.hypot(lines.reach, lines.across) / lines.half
-    hardly = jnp.abs(lines.turning) < least
-    w = jnp.where(hardly, least, lines.turning)
+    hardly_turns = jnp.abs(lines.turning) < least
+    w = jnp.where(hardly_turns, least, lines.turning)
 
     def place(tangent: Scalar) -> Float[Array, " L"]:
         return jnp.clip((tangent * lines.reach - lines.across) / w, -lines.half, lines.half)
@@ -256,15 +283,19 @@ def _closed_form(
     logarithm = jnp.log(y / x)
     inverse = difference / x / y
     mean = (x + y) / 2
-    by_power = (difference, logarithm, inverse, inverse * mean / x / y)
-    moments = (difference * mean, difference, logarithm, inverse)
+    # From x to y the integrals of 1, 1/x, 1/x² and 1/x³, and of x times these.
+    of_powers = (difference, logarithm, inverse, inverse * mean / x / y)
+    of_moments = (difference * mean, difference, logarithm, inverse)
 
-    def integral(coefficients: Float[Array, "4"], powers: tuple[Array, ...]) -> Float[Array, " L"]:
-        return a / w * sum(coefficients[j] * powers[j] for j in range(4))
+    def integral(coefficients: Float[Array, "4"], of_terms: tuple[Array, ...]) -> Float[Array, " L"]:
+        """By s, with ds = a/w dx."""
+        return a / w * sum(coefficients[j] * of_terms[j] for j in range(4))
 
-    across = integral(piece.across, by_power)
-    turning = (a * integral(piece.across, moments) - lines.across * across) / w
-    return [integral(piece.along, by_power), across, turning]
+    along = integral(piece.along, of_powers)
+    across = integral(piece.across, of_powers)
+    # s = (a x − c)/w.
+    turning = (a * integral(piece.across, of_moments) - lines.across * across) / w
+    return [along, across, turning]
 
 
 def _check_table(table: StressTable) -> None:
@@ -272,8 +303,10 @@ def _check_table(table: StressTable) -> None:
     angles = np.array(table.angles)
     if angles.size < 3 or not np.all(np.diff(angles) > 0):
         raise ValueError(f"StressTable: angles must be three or more that grow, in radians, got {shown(angles)}.")
-    near = np.isclose
-    if not near(angles[0], 0, atol=1e-6) or not np.any(near(angles, np.pi / 2)) or not _is_end(angles[-1]):
+    # Nearly is enough, as for 1.5708 that was typed.
+    starts_at_0 = np.isclose(angles[0], 0, atol=1e-6)
+    has_right_angle = np.any(np.isclose(angles, np.pi / 2))
+    if not starts_at_0 or not has_right_angle or not _is_end(angles[-1]):
         raise ValueError(
             "StressTable: angles must begin at 0, end at π/2 or π and have π/2 among them, in radians, got"
             f" {shown(angles)}. Are they in degrees? np.deg2rad(angles) are radians."
@@ -291,6 +324,7 @@ def _check_table(table: StressTable) -> None:
     zeros = [("across", 0, across[0])]
     zeros.append(("along", -1, along[-1]) if table.is_symmetric else ("across", -1, across[-1]))
     for name, index, value in zeros:
+        # What cos(π/2) is rounded to, 6e-17, counts as 0.
         if abs(value) > 1e-12 * largest:
             raise ValueError(
                 f"StressTable: {name}[{index}] must be 0, since a body that is the same on both sides has no such force"
@@ -317,8 +351,10 @@ def _least_power_between(table: StressTable) -> tuple[float, float]:
     found = []
     with jax.ensure_compile_time_eval():
         laws = table.laws()
+    # One law, of what moves forwards, or two, the second of what moves backwards.
     for law, forwards in zip(laws, (1, -1), strict=False):
-        lower, upper = np.arctan(law.lower), np.arctan(law.upper)
+        lower = np.arctan(law.lower)
+        upper = np.arctan(law.upper)
         angles = lower[:, None] + (upper - lower)[:, None] * parts
         tangent = np.tan(angles)
         t = np.where(np.asarray(law.is_steep)[:, None], 1 / tangent, tangent)
@@ -366,9 +402,11 @@ def read_stresses(source: File) -> StressTable:
         lines = Path(source).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{where}: {error}; source must be a table as text, in UTF-8") from None
-    separator = next((s for s in ";\t" if lines and s in lines[0]), ",")
+    head = lines[0] if lines else ""
+    separator = next((mark for mark in ";\t" if mark in head), ",")
     try:
-        rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator) if any(row)]
+        filled = [row for row in csv.reader(lines, delimiter=separator) if any(row)]
+        rows = [[cell.strip() for cell in row] for row in filled]
     except csv.Error as error:
         raise ValueError(f"{where}: {error}") from None
     names = [name.casefold() for name in rows[0]] if rows else []
@@ -433,7 +471,7 @@ def surface_of_beads() -> StressTable:
     return StressTable(angles, along, across)
 
 
-def _or_default(stresses: StressTable | None) -> StressTable:
+def _stresses_or_default(stresses: StressTable | None) -> StressTable:
     return surface_of_beads() if stresses is None else stresses
 
 
@@ -475,7 +513,7 @@ class GranularLinks(AbstractResistedChain):
     """
 
     lengths: Float[Array, " L"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
-    stresses: StressTable = eqx.field(default=None, converter=_or_default)
+    stresses: StressTable = eqx.field(default=None, converter=_stresses_or_default)
     group: SE2 = SE2()
 
     @property
@@ -487,6 +525,7 @@ class GranularLinks(AbstractResistedChain):
         check_chain("GranularLinks", self.lengths)
 
     def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]):
+        # Only a start: the drag of slender links in a viscous fluid.
         drag = jnp.array([1.0, 2.0], rdot.dtype)
         least = jnp.asarray(least_creep(rdot.dtype), rdot.dtype)
         return creeping_guess(self, r, rdot, linear_velocity(self, drag, r, rdot), least)
