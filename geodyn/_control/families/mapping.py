@@ -108,8 +108,10 @@ class _Search:
 
     def around(self, place: Place) -> list[tuple[int, int]]:
         """The neighbours of a point on the grid."""
-        moved = [(place[0] + i, place[1] + j) for i, j in NEIGHBOURS]
-        return [(i, j) for i, j in moved if 0 <= i < self.shape[0] and 0 <= j < self.shape[1]]
+        i, j = place
+        moved = [(i + di, j + dj) for di, dj in NEIGHBOURS]
+        rows, columns = self.shape
+        return [(i, j) for i, j in moved if 0 <= i < rows and 0 <= j < columns]
 
     def solve(self, offers: list[tuple[Place, np.ndarray, float, _Record | None]]) -> None:
         """Solves from the offered strokes (place, coefficients, cost, where from), and keeps what is worth it."""
@@ -119,7 +121,8 @@ class _Search:
         found = solve_front(self.task, flats, demands, units)
         self.attempts += len(offers)
         for i, (place, _, _, source) in enumerate(offers):
-            self._keep(place, jax.tree.map(lambda leaf, i=i: leaf[i], found), source)
+            optimum = jax.tree.map(lambda leaf, i=i: leaf[i], found)
+            self._keep(place, optimum, source)
 
     def _keep(self, place: Place, optimum: Optimum, source: _Record | None) -> None:
         """Keeps what a search from the stroke `source` found, if it is new and one of the two best at its point; then
@@ -156,9 +159,13 @@ class _Search:
 
     def are_linked(self, a: _Record, b: _Record) -> bool:
         """Whether two optima at neighbouring points are on one smooth branch, so far as is known."""
-        if (a.number, b.number) not in self.linked and _agree(a, b, self.demand(b.place) - self.demand(a.place)):
+        pair = (a.number, b.number)
+        if pair in self.linked:
+            return True
+        step = self.demand(b.place) - self.demand(a.place)
+        if _are_on_one_branch(a, b, step):
             self._link(a, b)
-        return (a.number, b.number) in self.linked
+        return pair in self.linked
 
     def offers(self) -> list:
         """What to try next: strokes of neighbours, and where no neighbour has any to offer, unfinished ones."""
@@ -188,10 +195,12 @@ class _Search:
             best = min((record.optimum.cost for record in here), default=np.inf)
             options = []
             for there in self.around(place):
+                step = self.demand(place) - self.demand(there)
                 for record in self.kept.get(there, []):
-                    if (record.number, place) in self.tried or any(self.are_linked(record, x) for x in here):
+                    was_tried = (record.number, place) in self.tried
+                    # What is on the branch of a stroke that is known here leads to that again.
+                    if was_tried or any(self.are_linked(record, known) for known in here):
                         continue
-                    step = self.demand(place) - self.demand(there)
                     optimum = record.optimum
                     # What the cost and the coefficients will be here, by their Taylor series in the demand.
                     cost = optimum.cost + step @ optimum.prices + step @ optimum.bending @ step / 2
@@ -246,33 +255,45 @@ class _Search:
     def begin_at(self, found: StrokeMap) -> None:
         """Goes on from a map that is not complete: all that is in it is offered again."""
         for sheet in (found.best, found.other):
-            for place in zip(*np.nonzero(sheet.found), strict=True):
-                values = (sheet.coefficients, sheet.slopes, sheet.cost, sheet.multiplier, sheet.hessian, sheet.length)
-                rest = (sheet.amplitude, sheet.kkt_residual, sheet.second_order, sheet.room, sheet.result)
-                optimum = Optimum(*(np.asarray(x)[place] for x in (*values, *rest)))
-                here = int(place[0]), int(place[1])
+            fields = Optimum(
+                x=sheet.coefficients,
+                slopes=sheet.slopes,
+                cost=sheet.cost,
+                prices=sheet.multiplier,
+                bending=sheet.hessian,
+                length=sheet.length,
+                amplitude=sheet.amplitude,
+                kkt_residual=sheet.kkt_residual,
+                second_order=sheet.second_order,
+                room=sheet.room,
+                result=sheet.result,
+            )
+            for i, j in np.argwhere(sheet.found):
+                here = int(i), int(j)
+                optimum = Optimum(*(np.asarray(field)[here] for field in fields))
                 self.kept.setdefault(here, []).append(_Record(self.count, here, optimum))
                 self.count += 1
                 self.waiting |= dict.fromkeys(self.around(here))
 
-    def found(self, drag: float, end: RESULTS, untried: int) -> StrokeMap:
+    def map_so_far(self, drag: float, end: RESULTS, untried: int) -> StrokeMap:
         """The map so far; `untried` is how many of the strokes to begin with are still to be tried."""
         n = ravel_pytree(self.task.like)[0].size
+        displacement, turn = map(floating, self.axes)
         best = self.sheet(0, drag, n)
         other = self.sheet(1, drag, n)
-        return StrokeMap(
-            floating(self.axes[0]), floating(self.axes[1]), best, other, self.branches(), self.task, end, untried
-        )
+        return StrokeMap(displacement, turn, best, other, self.branches(), self.task, end, untried)
 
     def sheet(self, rank: int, drag: float, n: int) -> StrokeSheet:
         """The optima of one rank, 0 for the best and 1 for the other, as arrays of n coefficients and so on; NaN where
         there is none."""
         fields: dict[str, np.ndarray] = {}
+        # Of x, slopes, cost, prices, bending and of five numbers.
         shapes = ((n,), (2, n), (), (2,), (2, 2), (), (), (), (), ())
         nothing = Optimum(*(np.full(shape, np.nan) for shape in shapes), result=np.array(RESULTS.lost))
-        grid = [
-            self.kept[p][rank].optimum if len(self.kept.get(p, [])) > rank else nothing for p in np.ndindex(*self.shape)
-        ]
+        grid = []
+        for place in np.ndindex(*self.shape):
+            here = self.kept.get(place, [])
+            grid.append(here[rank].optimum if len(here) > rank else nothing)
         for name in Optimum._fields:
             values = np.stack([np.asarray(getattr(optimum, name)) for optimum in grid])
             fields[name] = values.reshape(*self.shape, *values.shape[1:])
@@ -297,11 +318,14 @@ class _Search:
 
 def _is_same(a: Optimum, b: Optimum) -> bool:
     """Whether two optima for one demand are the same up to a symmetry: they agree in cost, prices and amplitude."""
-    alike = np.isclose(a.cost, b.cost, rtol=1e-6, atol=0.0) and np.isclose(a.amplitude, b.amplitude, rtol=1e-3)
-    return bool(alike and np.linalg.norm(a.prices - b.prices) <= 1e-3 * np.linalg.norm(a.prices))
+    # The cost is stationary at an optimum: strokes that differ by 1e-3 differ in it by the square of that.
+    agree_in_cost = np.isclose(a.cost, b.cost, rtol=1e-6, atol=0.0)
+    agree_in_amplitude = np.isclose(a.amplitude, b.amplitude, rtol=1e-3)
+    agree_in_prices = np.linalg.norm(a.prices - b.prices) <= 1e-3 * np.linalg.norm(a.prices)
+    return bool(agree_in_cost and agree_in_amplitude and agree_in_prices)
 
 
-def _agree(a: _Record, b: _Record, step: np.ndarray) -> bool:
+def _are_on_one_branch(a: _Record, b: _Record, step: Float[np.ndarray, "2"]) -> bool:
     """Whether two optima at neighbouring points can be on one smooth branch.
 
     By the trapezoidal rule the coefficients change from one to the other as their derivatives at both say; or, if not,
@@ -309,16 +333,23 @@ def _agree(a: _Record, b: _Record, step: np.ndarray) -> bool:
     """
     before = a.optimum
     after = b.optimum
-    moves = step @ before.slopes, step @ after.slopes
-    longest = max(np.linalg.norm(moves[0]), np.linalg.norm(moves[1]))
-    miss = np.linalg.norm(after.x - before.x - (moves[0] + moves[1]) / 2)
+    x_change = step @ before.slopes
+    x_change_after = step @ after.slopes
+    longest = max(np.linalg.norm(x_change), np.linalg.norm(x_change_after))
+    miss = np.linalg.norm(after.x - before.x - (x_change + x_change_after) / 2)
+    # A quarter of the change is allowed for the bend of a branch; the other term is for optima that hardly change.
     if miss <= 0.25 * longest + 1e-4 * np.linalg.norm(before.x):
         return True
-    price_changes = before.bending @ step, after.bending @ step
-    size = max(np.linalg.norm(price_changes[0]), np.linalg.norm(price_changes[1]))
-    kink = np.linalg.norm(after.prices - before.prices - (price_changes[0] + price_changes[1]) / 2)
+    price_change = before.bending @ step
+    price_change_after = after.bending @ step
+    size = max(np.linalg.norm(price_change), np.linalg.norm(price_change_after))
+    kink = np.linalg.norm(after.prices - before.prices - (price_change + price_change_after) / 2)
     jump = abs(after.cost - before.cost - (before.prices + after.prices) @ step / 2)
-    return bool(kink <= 0.2 * size and jump <= 0.02 * size * np.linalg.norm(step) + 1e-9 * abs(before.cost))
+    # Where the second derivatives of the cost change linearly by the part δ of them the jump is δ/12 of size·|step|:
+    # they may change by a quarter.
+    is_smooth = kink <= 0.2 * size
+    is_continuous = jump <= 0.02 * size * np.linalg.norm(step) + 1e-9 * abs(before.cost)
+    return bool(is_smooth and is_continuous)
 
 
 def _axis(name: str, values: Any, least: int = 2) -> Float[np.ndarray, " N"]:
@@ -352,7 +383,7 @@ def _demands(swimmer: Costly, components: Any) -> Demands:
     return Demands(k, (components[0], components[1]))
 
 
-def _around(task: Task, centre: Array, demand: np.ndarray) -> Stroke:
+def _stroke_around(task: Task, centre: Array, demand: Float[np.ndarray, "2"]) -> Stroke:
     """A stroke about a shape that meets a demand: the best small ellipse, or, where no small loop leads that way, the
     best of many strokes, if that meets it better."""
     vector = task.demands.vector(jnp.asarray(demand))
@@ -377,7 +408,7 @@ def _seeds(search: _Search, guess: Stroke | Array | None, region: Any, starts: i
         if callable(guess):
             offer(place, guess)
         elif guess is not None:
-            offer(place, _around(task, guess, search.demand(place)))
+            offer(place, _stroke_around(task, guess, search.demand(place)))
         if region is None:
             continue
         keys = jax.random.split(jax.random.key(seed + number), starts)
@@ -495,10 +526,10 @@ def stroke_map(
     task = Task(swimmer, demands, limits, bounded, method, like)
     search = _Search(task, axes)
     # Nine points to begin at, in the middles of the thirds of both axes.
-    thirds = [np.unique([n // 6, n // 2, n - 1 - n // 6]) for n in search.shape]
-    places = [(int(i), int(j)) for i in thirds[0] for j in thirds[1]]
+    rows, columns = [np.unique([n // 6, n // 2, n - 1 - n // 6]) for n in search.shape]
+    places = [(int(i), int(j)) for i in rows for j in columns]
     towing = float(np.asarray(towing_drag(swimmer) if drag is None else drag))
-    before = None if save is None or not Path(save).exists() else _before(save, task, axes)
+    before = None if save is None or not Path(save).exists() else _saved_map(save, task, axes)
     if before is not None:
         if before.end == RESULTS.successful:
             return _with_efficiencies(before, towing)
@@ -525,7 +556,7 @@ def stroke_map(
                     if callable(progress):
                         progress(reached, float(search.attempts))
                     if save is not None and time.monotonic() - last_saved > EVERY:
-                        search.found(towing, RESULTS.interrupted, untried).save(save)
+                        search.map_so_far(towing, RESULTS.interrupted, untried).save(save)
                         last_saved = time.monotonic()
                 if search.attempts > most:
                     end = RESULTS.enough_points
@@ -539,7 +570,7 @@ def stroke_map(
             f"stroke_map: no optimal stroke was found at any of the first points ({why}). Give smaller demands, a"
             " guess=, more starts=, another region=, or bounds=."
         )
-    found = search.found(towing, end, untried)
+    found = search.map_so_far(towing, end, untried)
     if save is not None:
         found.save(save)
     return found
@@ -548,13 +579,13 @@ def stroke_map(
 def _with_efficiencies(found: StrokeMap, drag: float) -> StrokeMap:
     """A map with its efficiencies by this towing drag: the map in a file may have been made with another."""
 
-    def of(sheet: StrokeSheet) -> StrokeSheet:
+    def with_efficiency(sheet: StrokeSheet) -> StrokeSheet:
         return dataclasses.replace(sheet, efficiency=drag * sheet.length**2 / sheet.cost)
 
-    return dataclasses.replace(found, best=of(found.best), other=of(found.other))
+    return dataclasses.replace(found, best=with_efficiency(found.best), other=with_efficiency(found.other))
 
 
-def _before(path: File, task: Task, axes: Any) -> StrokeMap:
+def _saved_map(path: File, task: Task, axes: Any) -> StrokeMap:
     """The map in the file, to go on from; ValueError if it is the map of another task or grid."""
     found = load_map(path, task.swimmer)
     now = {"displacement": axes[0], "turn": axes[1]}

@@ -10,8 +10,8 @@ from geodyn._control.plans.route import Obstacles
 from geodyn._control.search.checks import (
     check_count,
     check_density,
-    check_frame,
-    check_places,
+    check_needs_bounds,
+    check_shapes,
     checked_limits,
     checked_shape,
     known,
@@ -70,7 +70,7 @@ def asked_for(
     identity = group.identity()  # Inside jit it is traced, though the pose may be known.
     if known((way, identity)) and np.allclose(np.asarray(way), np.asarray(identity), atol=1e-12):
         raise ValueError("plan: pose is where the body is already; ask for another one.")
-    check_frame(swimmer, bounds, base, ends)
+    check_needs_bounds(swimmer, bounds, base, ends)
     first, last = shape_ends(base, ends)
     if first is None:
         home = _home(swimmer, bounds) if strokes is None else jit(meeting_shape)(strokes)
@@ -86,7 +86,7 @@ def asked_for(
         )
     limits, bounded = checked_limits(bounds, rates, m)
     if known((swimmer, first, last)):
-        check_places(swimmer, bounds, **{"base or ends[0]": first, "ends[1]": last})
+        check_shapes(swimmer, bounds, **{"base or ends[0]": first, "ends[1]": last})
     box = np.tile([[-np.inf], [np.inf]], m) if bounds is None else np.asarray(bounds, float)
     asked = Asked(swimmer, way, first, last, home, (box[0], box[1]), limits, bounded, around, as_pytree(density))
     if around is not None and known((swimmer, way, identity, around, home)):

@@ -6,8 +6,8 @@ terms that are local to nodes and steps, and of the area that ζ encloses in the
 functions of few numbers, evaluated at many points; no tangents are propagated along the stroke.
 
 Letters of the shapes: Q nodes, three in a step; m shape variables, and s = 2 m numbers of a state (r, r'), 3 m of
-(r, r', r'') where the cost takes accelerations; k dimensions
-of the group, and d = 1 + k with the cost; n unknowns; v numbers in f, c and h together, as many as there are weights.
+(r, r', r'') where the cost takes accelerations; k dimensions of the group, and d = 1 + k with the cost; n unknowns;
+v numbers in f, c and h together, as many as there are weights.
 """
 
 from collections.abc import Callable
@@ -96,40 +96,47 @@ def variations(
     late, dlate = _late(problem, x)
     gaps, dgaps = _bounds(problem, states, basis)
 
+    # At each node the power, the body velocity and the unbalanced forces, and their changes by the unknowns.
     nodes = _at_nodes(problem, states)
     change = _pull(nodes.slopes, basis)
-    powers = nodes.values[:, 0]
     k = problem.swimmer.group.dim
+    powers = nodes.values[:, 0]
+    dpowers = change[:, 0]
     xi = nodes.values[:, 1 : 1 + k]
+    dxi = change[:, 1 : 1 + k]
+    unbalanced = nodes.values[:, 1 + k :]
+    dunbalanced = change[:, 1 + k :]
+
+    # The derivatives of the cost, in units of the energy of the problem, by the powers.
     shares = jax.grad(lambda powers: problem.total(x, powers))(powers) / problem.energy
     modes = problem.modes(x)
-    unbalanced = nodes.values[:, 1 + k :]
     balance = jnp.ravel(modes @ unbalanced)
-    dbalance = jnp.tensordot(modes, change[:, 1 + k :], 1).reshape(balance.size, basis.shape[2])
-    poses = _of_poses(problem, x, xi, change[:, 1 : 1 + k], weights, late.size + balance.size + gaps.size)
+    dbalance = jnp.tensordot(modes, dunbalanced, 1).reshape(balance.size, basis.shape[2])
+    between = late.size + balance.size + gaps.size
+    poses = _of_poses(problem, x, xi, dxi, weights, between)
     before = 1 + poses.miss.size + late.size
     of_balance = weights[before : before + balance.size].reshape(modes.shape[0], unbalanced.shape[1])
     prices = [weights[0] * shares[:, None], poses.prices, modes.T @ of_balance]
     bent = nodes.bend(jnp.concatenate(prices, axis=1))
 
     cost = (shares @ powers)[None]
-    dcost = (shares @ change[:, 0])[None]
+    dcost = (shares @ dpowers)[None]
     values = jnp.concatenate([cost, poses.miss, late, balance, gaps, poses.gaps])
     jacobian = jnp.concatenate([dcost, poses.dmiss, dlate, dbalance, dgaps, poses.dgaps])
     hessian = _sum_of_products(basis, _pull(bent, basis)) + poses.hessian
     if problem.degree is not None:
-        hessian += weights[0] * _bend_of_pace(problem, x, powers, change[:, 0])
+        hessian += weights[0] * _bend_of_pace(problem, x, powers, dpowers)
     return values, jacobian, hessian
 
 
 def _bend_of_pace(
-    problem: StrokeProblem, x: PyTree, powers: Float[Array, " Q"], change: Float[Array, "Q n"]
+    problem: StrokeProblem, x: PyTree, powers: Float[Array, " Q"], dpowers: Float[Array, "Q n"]
 ) -> Float[Array, "n n"]:
     """What the Hessian has besides because the cost is not linear in those of the pieces, whose times change too."""
     costs = means_of_pieces(x, powers)
-    of_pieces = jax.vmap(lambda column: means_of_pieces(x, column), in_axes=1, out_axes=1)(change)
+    dcosts = jax.vmap(lambda column: means_of_pieces(x, column), in_axes=1, out_axes=1)(dpowers)
     second = jax.hessian(power_mean)(costs, cast(Scalar, problem.degree))
-    return of_pieces.T @ second @ of_pieces / problem.energy
+    return dcosts.T @ second @ dcosts / problem.energy
 
 
 def _late(problem: StrokeProblem, x: PyTree) -> tuple[Float[Array, " l"], Float[Array, "l n"]]:
@@ -169,12 +176,13 @@ def second_variation(
     problem, x, hessian, jacobian = without_derivatives((problem, x, hessian, jacobian))
     tangent, null = _tangent_basis(problem, x, jacobian)
     eigenvalues: Float[Array, " e"] = problem.energy / 2 * jnp.linalg.eigvalsh(tangent @ hessian @ tangent.T)
+    # Far below the eigenvalues near 1, and far above what a search that has converged leaves of that of a symmetry.
     rounding = 100 * jnp.sqrt(jnp.finfo(eigenvalues.dtype).eps)
-    curved = ~(jnp.abs(eigenvalues) <= rounding)  # What is NaN is no flat direction.
-    smallest = jnp.min(jnp.where(curved, eigenvalues, jnp.inf))
+    is_curved = ~(jnp.abs(eigenvalues) <= rounding)  # What is NaN is no flat direction.
+    smallest = jnp.min(jnp.where(is_curved, eigenvalues, jnp.inf))
     # Rows of zeros fill up the basis of the null space, and look like flat directions.
     padding = jnp.sum(jnp.all(null == 0, axis=1))
-    return smallest, jnp.sum(~curved) - padding
+    return smallest, jnp.sum(~is_curved) - padding
 
 
 def lowest_direction(
@@ -203,11 +211,12 @@ def sobolev_metric(problem: StrokeProblem, x: PyTree) -> Float[Array, "n n"]:
     states, basis = _states(problem, x)
     m = states.shape[1] // (1 + problem.taken)
     metric = native_rows(lambda r: reduction(metric_of(problem.swimmer), r)[1], states[:, :m])
-    shares = jax.grad(mean)(states[:, 0])[:, None, None]
+    # The weights of the nodes in a mean, which is linear: its slope is the same everywhere.
+    node_weights = jax.grad(mean)(states[:, 0])[:, None, None]
 
     def product(part: Float[Array, "Q m n"]) -> Float[Array, "n n"]:
         """The integral of δᵀ G δ, for δ = r or r' as functions of the unknowns."""
-        return _sum_of_products(shares * part, _pull(metric, part))
+        return _sum_of_products(node_weights * part, _pull(metric, part))
 
     return product(basis[:, m : 2 * m]) + 4 * jnp.pi**2 * product(basis[:, :m])
 
@@ -229,14 +238,15 @@ def _at_nodes(problem: StrokeProblem, states: Float[Array, "Q s"]) -> AtNodes:
         return _with_power(problem, states)
     k = problem.swimmer.group.dim
 
-    # `local` gives −ξ.
     def with_signs(x: Float[Array, "Q d ..."]) -> Float[Array, "Q d ..."]:
+        """With the sign of ξ reversed, the rows 1 to k: `local` gives −ξ."""
         row = np.arange(x.shape[1])
         signs = jnp.asarray(np.where((row >= 1) & (row <= k), -1.0, 1.0), x.dtype)
         ones = [1] * (x.ndim - 2)
         return x * signs.reshape(-1, *ones)[None]
 
-    values, slopes, second = map(with_signs, native_rows(jet(problem.local, 2), states))
+    local = native_rows(jet(problem.local, 2), states)
+    values, slopes, second = map(with_signs, local)
 
     def bend(weights: Float[Array, "Q d"]) -> Float[Array, "Q s s"]:
         return jnp.sum(weights[:, :, None, None] * second, axis=1)
@@ -308,6 +318,7 @@ def _of_poses(
     of_miss = weights[1 : 1 + missing]
     clear = None if problem.obstacles is None else _clearance(problem, x, way.ends, weights[1 + missing + between :])
     miss, slope, second = _with_derivatives(miss_at, still, of_miss)
+    # What a change of Φ, of the end of the stroke, costs; and so a change of ζ of each step.
     charges = _charges(of_miss @ slope, clear, steps)
     local = _of_steps(group, way, velocities, charges)
     prices = local.prices.reshape(-1, k)

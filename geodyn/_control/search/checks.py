@@ -159,7 +159,7 @@ def where_outside(swimmer: AbstractLocomotion, shapes: Any, lower: Any, upper: A
     return f"{named} is {value:.6g}{when}, {beyond[farthest]:.3g} {side}"
 
 
-def check_places(swimmer: Costly, bounds: Any, **shapes) -> None:
+def check_shapes(swimmer: Costly, bounds: Any, **shapes) -> None:
     """Raise ValueError if one of the arguments `shapes`, by name, lies outside of the bounds, or if the shape metric is
     singular there; None is passed over."""
     for name, shape in shapes.items():
@@ -218,7 +218,7 @@ def check_moves(swimmer: AbstractLocomotion, displacement: Float[ArrayLike, "...
         )
 
 
-def check_frame(swimmer: AbstractLocomotion, bounds: Any, base: Any, ends: Any) -> None:
+def check_needs_bounds(swimmer: AbstractLocomotion, bounds: Any, base: Any, ends: Any) -> None:
     """Raise ValueError for a body of which no stroke is best among all, as its `needs_bounds` explains, unless bounds,
     a base or ends keep strokes in place."""
     if swimmer.needs_bounds is None or not (bounds is None and base is None and ends is None):

@@ -32,6 +32,19 @@ SHORT = 0.02
 STRAIGHT = 0.05
 """A corner counts as none if the stroke turns there by less than this angle, in radians."""
 
+SINGULAR = 30.0
+"""A stroke comes close to a singular shape if the velocity for a unit rate is somewhere so many times its median. It
+grows as one over the distance: `gd.swimmers.KinematicSnake` has 6 and 34 times the median on circles whose radii are
+0.88 and 0.97 of the distance from their middle to its singular shapes. Purcell's swimmer, floating links and pairs of
+spheres, which are singular nowhere, stay below 3 on circles."""
+
+FLAT = 1e-4
+"""A second variation below this size counts as 0; most of its eigenvalues are near 1, see `second_variation`."""
+
+REACHED = 0.1
+"""A displacement is reached if it misses by less than this part. On twice the steps the error, of sixth order, is 64
+times smaller, so that a miss is the error of the steps of the search: beyond this they do not resolve the stroke."""
+
 
 class StrokeError(RuntimeError):
     """A search by `gd.optimal_stroke` or `gd.plan` that found no optimum; its `optimum` is where the search stood.
@@ -65,7 +78,7 @@ def failure(
     one.
     """
     if optimum.result in (RESULTS.successful, RESULTS.astray):
-        reason = _singular(optimum) or "; the steps of the search are too few to tell where it leads"
+        reason = _singular_shape(optimum) or "; the steps of the search are too few to tell where it leads"
     elif optimum.result in (RESULTS.too_few_harmonics, RESULTS.largest):
         reason = ""
     elif optimum.result == RESULTS.has_corners:
@@ -81,8 +94,9 @@ def failure(
             f" strokes need not be best: pass {other}, or compare strokes by gd.holonomy and gd.cost"
         )
     else:
-        reason = _needless_corner(optimum.stroke) or _sticking(optimum) or _singular(optimum) or _flat(optimum)
-        reason = reason or _outside(problem, start)
+        reason = _needless_corner(optimum.stroke) or _sticking_parts(optimum)
+        reason = reason or _singular_shape(optimum) or _flat_direction(optimum)
+        reason = reason or _place_outside(problem, start)
         if problem.springs is None:
             reason = reason or _reach(problem, start, method, search)
     more = "more max_iterations= of the method, " if optimum.result == RESULTS.too_many_iterations else ""
@@ -116,10 +130,10 @@ def reaches(
 def _reaches(displacement: Float[Array, "..."], wanted: Float[Array, "..."], free: tuple[int, ...]) -> Bool[Array, ""]:
     miss = jnp.atleast_1d(displacement - wanted)
     bound_miss = miss.at[np.array(free, int)].set(0.0)
-    return jnp.linalg.norm(bound_miss) < 0.1 * jnp.linalg.norm(wanted)
+    return jnp.linalg.norm(bound_miss) < REACHED * jnp.linalg.norm(wanted)
 
 
-def _singular(optimum: OptimalStroke) -> str:
+def _singular_shape(optimum: OptimalStroke) -> str:
     """For the message: the shape near which the swimmer is singular or not defined, if the stroke comes close to one;
     else empty."""
     shapes = np.asarray(jax.vmap(optimum.stroke)(np.linspace(0.0, 1.0, 257)))
@@ -137,7 +151,7 @@ def _singular(optimum: OptimalStroke) -> str:
 
     speeds = np.asarray(jax.vmap(fastest)(jnp.asarray(around)))
     speeds = np.where(np.isfinite(speeds), speeds, np.inf)
-    if np.max(speeds) <= 30 * np.median(speeds):
+    if np.max(speeds) <= SINGULAR * np.median(speeds):
         return ""
     singular = around[np.argmax(speeds)]
     return (
@@ -185,7 +199,7 @@ def _turns(stroke: SequenceStroke) -> Float[Array, " N"]:
     return jnp.arccos(cosines)
 
 
-def _sticking(optimum: OptimalStroke) -> str:
+def _sticking_parts(optimum: OptimalStroke) -> str:
     """For the message: that parts of the body stick to the ground along the stroke; else empty."""
     body = optimum.swimmer
     if not isinstance(body, AbstractForceBalance) or body.held is None:
@@ -204,10 +218,10 @@ def _sticking(optimum: OptimalStroke) -> str:
     )
 
 
-def _flat(optimum: OptimalStroke) -> str:
+def _flat_direction(optimum: OptimalStroke) -> str:
     """For the message: the second variation if it is almost zero; else empty. Then the energy is flat in one direction,
     and the search is slow along it, also because the truncated series distorts so small differences."""
-    if not abs(optimum.second_order) < 1e-4:
+    if not abs(optimum.second_order) < FLAT:
         return ""
     return (
         f"; strokes beside it cost almost the same (second variation {float(optimum.second_order):.1e}), as where the"
@@ -215,7 +229,7 @@ def _flat(optimum: OptimalStroke) -> str:
     )
 
 
-def _outside(problem: StrokeProblem, start: PyTree) -> str:
+def _place_outside(problem: StrokeProblem, start: PyTree) -> str:
     """For the message: where the first stroke leaves the bounds of the shape; empty if it does not."""
     shapes = np.asarray(jax.vmap(problem.stroke(start))(np.linspace(0.0, 1.0, 65)))
     m = shapes.shape[1]
@@ -238,7 +252,7 @@ def _reach(problem: StrokeProblem, start: PyTree, method: AbstractStrokeMethod, 
     hint = "" if is_confined else "; if ever cheaper strokes lead there, bounds= or base= make one the best"
     # Strokes are followed to growing numbers D: not to vectors, and not from strokes with other unknowns.
     if target.ndim or problem.bounded or not isinstance(start, FourierStroke):
-        return ", which may be more than strokes like the guess can reach" + afloat(problem.swimmer) + hint
+        return ", which may be more than strokes like the guess can reach" + hint_if_afloat(problem.swimmer) + hint
     around = f" strokes around the shape {(np.round(start.mean, 6) + 0.0).tolist()}"
     method = method if isinstance(method, Direct) else Direct()
     led, fold = farthest_led(problem.swimmer, start.mean, target, method, search)
@@ -274,6 +288,8 @@ def farthest_led(
     failures = 0
     fold = np.inf
     aim = most / 8
+    # Without a fold six steps lead from an eighth to all of it, and near a fold each step leaves a tenth of the way to
+    # it; the other searches are a reserve.
     while failures < 4 and len(followed) < 24:
         guess = followed[-1].stroke if followed else centre
         wanted = jnp.asarray(sign * aim, float)
@@ -284,6 +300,7 @@ def farthest_led(
         here = _Followed(aim, float(found.cost), abs(float(found.multiplier)), found.stroke)
         if not is_certified(found, wanted) or (followed and not _may_follow(followed[-1], here)):
             failures += 1
+            # Half of the step, or a much smaller first stroke.
             aim = (aim + followed[-1].displacement) / 2 if followed else aim / 4
             continue
         followed.append(here)
@@ -291,6 +308,7 @@ def farthest_led(
             break
         if len(followed) > 1:
             fold = _extrapolated_fold(followed[-2], followed[-1])
+        # The message gives the fold to six digits.
         if fold - aim < 1e-6 * aim:
             break
         aim = min(most, 1.5 * aim, aim + 0.9 * (fold - aim))
@@ -312,13 +330,13 @@ def _extrapolated_fold(before: _Followed, after: _Followed) -> float:
 
 def _may_follow(before: _Followed, after: _Followed) -> bool:
     """Whether two strokes may lie on one branch: there E(D) is convex, so that between them it rises by at least its
-    slope at the first and at most its slope at the second, here to 1 %."""
+    slope at the first and at most its slope at the second, here to 1 % for the errors of the steps."""
     step = after.displacement - before.displacement
     rise = after.energy - before.energy
     return before.slope * step * 0.99 <= rise <= 1.01 * after.slope * step
 
 
-def afloat(swimmer: AbstractLocomotion) -> str:
+def hint_if_afloat(swimmer: AbstractLocomotion) -> str:
     """A hint for a free body in the plane, whose centre of mass strokes cannot move; empty for others."""
     is_free_body = isinstance(swimmer, AbstractDeformableBody) and isinstance(swimmer.group, SE2)
     return (

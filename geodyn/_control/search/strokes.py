@@ -22,11 +22,11 @@ from geodyn._control.search.checks import (
     check_corners,
     check_count,
     check_density,
-    check_frame,
     check_guess,
     check_kinds,
     check_moves,
-    check_places,
+    check_needs_bounds,
+    check_shapes,
     checked_displacement,
     checked_limits,
     checked_period,
@@ -36,7 +36,7 @@ from geodyn._control.search.checks import (
     shape_ends,
     without_free,
 )
-from geodyn._control.search.failure import afloat, failure, is_certified, reaches
+from geodyn._control.search.failure import failure, hint_if_afloat, is_certified, reaches
 from geodyn._control.search.guess import small_stroke, unknowns
 from geodyn._control.search.implicit import solve_implicitly
 from geodyn._control.search.led import LED_MISS, STARTS, led_stroke
@@ -162,7 +162,7 @@ def _checked_arguments(
     swimmer: Costly, guess: Any, displacement: Any, bounds: Any, base: Any, ends: Any, density: Density, rates: Any
 ) -> Wanted:
     """What is asked for; ValueError for arguments by which no stroke can be found."""
-    check_frame(swimmer, bounds, base, ends)
+    check_needs_bounds(swimmer, bounds, base, ends)
     displacement, free = without_free(displacement)
     target = checked_displacement(swimmer, displacement)
     if ends is None:
@@ -177,7 +177,7 @@ def _checked_arguments(
     check_density(swimmer, density, m)
     limits, bounded = checked_limits(bounds, rates, m)
     if known((swimmer, target, base, end)):
-        check_places(swimmer, bounds, **{"base or ends[0]": base, "ends[1]": end, "the guess": centre})
+        check_shapes(swimmer, bounds, **{"base or ends[0]": base, "ends[1]": end, "the guess": centre})
         if stroke is not None:
             check_guess(swimmer, stroke, m, bounds, base, end)
     return Wanted(swimmer, stroke, centre, target, free, base, end, limits, bounded, density)
@@ -230,7 +230,7 @@ def _best_of_many(wanted: Wanted) -> Stroke:
     if known(led.miss) and not led.miss < LED_MISS:
         raise ValueError(
             f"optimal_stroke: none of {STARTS} strokes that were tried around the shape {np.asarray(centre)} leads to"
-            f" {np.asarray(target)}; the nearest misses by {100 * float(led.miss):.0f} %{afloat(swimmer)}. Pass"
+            f" {np.asarray(target)}; the nearest misses by {100 * float(led.miss):.0f} %{hint_if_afloat(swimmer)}. Pass"
             " guess=, a stroke or another shape to start around, or a smaller displacement."
         )
     return led.stroke
