@@ -11,6 +11,7 @@ from helpers.impacts import contacts, times
 from helpers.marks import slow
 
 import geodyn as gd
+from geodyn._integrators.impacts.gaps import nearest
 
 LINE, PLANE, FLAT = map(gd.spaces.Euclidean, (1, 2, 3))
 
@@ -216,6 +217,11 @@ def test_neighbours_see_what_comes_from_rest(monkeypatch):
     for t, moment in ((run(-8 * right, 0 * right), np.sqrt(0.75)), (run(0 * right, right[::-1] - right), 1.5)):
         assert contacts(t) == [2]
         np.testing.assert_allclose(times(t), moment, rtol=1e-13)
+
+
+def test_of_more_contacts_that_are_all_nearest_some_are_watched():
+    found = nearest(jnp.array([0.0] * 20 + [1.0] * 5), 16)
+    assert len(set(found.which.tolist())) == 16 and np.all(found.which < 20)
 
 
 @pytest.mark.long

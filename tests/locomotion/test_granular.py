@@ -284,6 +284,7 @@ FILES = {
     "": "its columns are none; want angle_deg or angle_rad",
     "angle,along,across\n0,1,0": "its columns are angle, along, across; want angle_deg",
     "angle_deg,along,across\n0,1\n": "row 2 has 2 cells, want 3",
+    "angle_deg,along,across\n\n0,1,0\n0,1\n": "row 4 has 2 cells, want 3",
     "angle_deg,along,across\n0,1,x\n": "every cell must be a number",
     "angle_deg,along,across\n0,1,0\n": "StressTable: angles must be three or more",
     "angle_rad,along,across\n0,1,0\n45,1,1\n90,0,1": "Are they in degrees",

@@ -72,8 +72,9 @@ class Demands(eqx.Module):
 
 
 class Optimum(NamedTuple):
-    """A solution for one demand. `x` are its coefficients, or if it is a saddle those of a stroke downhill of it; `slopes` their derivatives by the demand; `prices` and
-    `bending` the first and second derivatives of the cost by the demand; `length` is that of the translation."""
+    """A solution for one demand. `x` are its coefficients, or if it is a saddle those of a stroke downhill of it;
+    `slopes` their derivatives by the demand; `prices` and `bending` the first and second derivatives of the cost by the
+    demand; `length` is that of the translation."""
 
     x: Float[Array | np.ndarray, "... n"]
     slopes: Float[Array | np.ndarray, "... 2 n"]

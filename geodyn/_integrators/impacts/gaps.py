@@ -18,7 +18,8 @@ BISECTIONS = 24
 
 def nearest(gap: Float[Array, " g"], count: int) -> Neighbours:
     """The contacts with the smallest gaps, up to `count`: all whose gaps are below a bound, which is found by
-    bisection. Places that are left over get the number of the contact with the largest gap."""
+    bisection; if more than `count` have the smallest one, some of these. Places that are left over get the number of
+    the contact with the largest gap."""
 
     def halve(_: Int[Array, ""], bounds: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
         low, high = bounds
@@ -29,7 +30,8 @@ def nearest(gap: Float[Array, " g"], count: int) -> Neighbours:
     # Bisection by comparing and counting, since sorting takes twenty times longer.
     limits = (jnp.min(gap), jnp.max(gap))
     bound, _ = jax.lax.fori_loop(0, BISECTIONS, halve, limits)
-    (near,) = jnp.nonzero(gap < bound, size=count, fill_value=gap.size)
+    below = jnp.where(jnp.any(gap < bound), gap < bound, gap <= bound)
+    (near,) = jnp.nonzero(below, size=count, fill_value=gap.size)
     which = jnp.where(near < gap.size, near, jnp.argmax(gap))
     return Neighbours(which, jnp.maximum(bound, 0))
 

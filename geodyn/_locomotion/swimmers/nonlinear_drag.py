@@ -40,14 +40,14 @@ NEARLY_PARALLEL = 0.3
 Gauss's rule instead of in closed form. The singularities of its integrands are then at least 1/0.3 half lengths from
 the middle of the link, so that the rule with G nodes errs by some ϱ^(−2G), ϱ = 1/0.3 + √(1/0.3² − 1): 5e-17 for 10."""
 
-HARDLY = 100.0
+HARDLY = 400.0
 """Velocities that differ by at most this many times the least creep differ by creep alone. Of 4500 random shapes and
-rates of three equal links those at which friction can hold one had up to 80 times it, but for one with 130, and those
-at which all slide 1600 times and more."""
+rates of three equal links those at which friction can hold one had up to 130 times it, and those at which all slide
+1600 times and more: this is between the two."""
 
-RESTS = 1e-12
-"""A link counts as at rest if its speed is at most this part of that of the fastest. In double precision rounding
-leaves some 1e-16 of that."""
+RESTS = 64.0
+"""A link counts as at rest if its speed is at most this many roundings of that of the fastest. The root of the balance
+leaves less than one of them in either precision; a link that creeps has a thousand of them and more."""
 
 GAUSS_NODES, GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(10)
 
@@ -294,7 +294,7 @@ def _gauss_forces(
     y = c[:, None] + w[:, None] * s
     weights = jnp.asarray(GAUSS_WEIGHTS, a.dtype)
     density = raise_to(reach[:, None] ** 2 + y**2, e) * half[:, None] * weights[None]
-    along = jnp.sum((a[:, None] + 0 * y) * density, axis=1)
+    along = jnp.sum(a[:, None] * density, axis=1)
     across = jnp.sum(y * density, axis=1)
     moment = jnp.sum(s * y * density, axis=1)
     return jnp.stack([along, across, moment], axis=1)
@@ -648,7 +648,7 @@ def _hardly_creeps(
 def _at_rest(velocities: Float[Array, "L 3"]) -> Bool[Array, " L"]:
     """Which links are at rest, but for rounding."""
     sizes = jnp.max(jnp.abs(velocities), axis=1)
-    return sizes <= RESTS * jnp.max(sizes)
+    return sizes <= RESTS * jnp.finfo(sizes.dtype).eps * jnp.max(sizes)
 
 
 def linear_velocity(
