@@ -13,7 +13,7 @@ import numpy as np
 from geodyn._control.problem.pointwise import pointwise
 from geodyn._control.problem.wong import wong_forces
 from geodyn._engine.jit import as_pytree, for_one_run
-from geodyn._engine.native import native_rows
+from geodyn._engine.native import native_of, native_rows
 from geodyn._engine.numerics.linalg import solve
 from geodyn._engine.numerics.roots import without_derivatives
 from geodyn._foundations.typing import Array, Bool, Float, PyTree, Scalar
@@ -122,7 +122,7 @@ class StrokeProblem(eqx.Module):
 
     def _scaled(self, x: PyTree, local: AtPoints) -> tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]:
         energy, g, gaps, unbalanced = self.outcome(x, local)
-        held = jnp.concatenate([self.miss(g), self.late(x), self.balance(x, unbalanced)])
+        held = jnp.concatenate([native_of(StrokeProblem.miss, self, g), self.late(x), self.balance(x, unbalanced)])
         return energy / self.energy, held, gaps
 
     def balance(self, x: PyTree, unbalanced: Float[Array, "Q h"]) -> Float[Array, " b"]:

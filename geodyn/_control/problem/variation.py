@@ -22,7 +22,7 @@ from geodyn._control.problem.minimise import null_space
 from geodyn._control.problem.pointwise import jet
 from geodyn._control.problem.problem import StrokeProblem, means_of_pieces, power_mean
 from geodyn._engine.jit import for_one_run
-from geodyn._engine.native import native_rows
+from geodyn._engine.native import native_of, native_rows
 from geodyn._engine.numerics.roots import without_derivatives
 from geodyn._foundations.typing import Array, Float, Int, PyTree, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
@@ -309,15 +309,10 @@ def _of_poses(
     dvelocities = dxi.reshape(steps, 3 * k, dxi.shape[-1])
     way = _way(group, velocities)
 
-    def miss_at(phi: Float[Array, " k"]) -> Float[Array, " p"]:
-        """`miss` at the holonomy exp(Φ) G."""
-        return problem.miss(group.compose(group.exp(phi), way.end))
-
-    still = jnp.zeros(k, xi.dtype)
-    missing = jax.eval_shape(miss_at, still).size
+    missing = jax.eval_shape(problem.miss, way.end).size
     of_miss = weights[1 : 1 + missing]
     clear = None if problem.obstacles is None else _clearance(problem, x, way.ends, weights[1 + missing + between :])
-    miss, slope, second = _with_derivatives(miss_at, still, of_miss)
+    miss, slope, second = native_of(_of_miss, problem, way.end, of_miss)
     # What a change of Φ, of the end of the stroke, costs; and so a change of ζ of each step.
     charges = _charges(of_miss @ slope, clear, steps)
     local = _of_steps(group, way, velocities, charges)
@@ -344,6 +339,18 @@ def _of_poses(
     return OfPoses(miss, slope @ phi, clear.gaps.ravel(), dgaps, prices, hessian)
 
 
+def _of_miss(
+    problem: StrokeProblem, end: Float[Array, "e e"], weights: Float[Array, " p"]
+) -> tuple[Float[Array, " p"], Float[Array, "p k"], Float[Array, "k k"]]:
+    """The error of the holonomy exp(Φ) G, its jacobian by Φ, and the weighted second derivatives, at Φ = 0."""
+    group = problem.swimmer.group
+
+    def miss_at(phi: Float[Array, " k"]) -> Float[Array, " p"]:
+        return problem.miss(group.compose(group.exp(phi), end))
+
+    return _with_derivatives(miss_at, jnp.zeros(group.dim, end.dtype), weights)
+
+
 def _exponent(group: AbstractLieGroup, steps: int, xi: Float[Array, " u"]) -> Float[Array, " k"]:
     """The exponent of one of so many steps, from the velocities at its three nodes."""
     return increment(group, xi.reshape(3, group.dim), 1 / steps)
@@ -351,15 +358,21 @@ def _exponent(group: AbstractLieGroup, steps: int, xi: Float[Array, " u"]) -> Fl
 
 def _way(group: AbstractLieGroup, velocities: Float[Array, "S u"]) -> Way:
     """The way from the identity by steps with these velocities."""
-    exponents = jax.vmap(lambda xi: _exponent(group, len(velocities), xi))(velocities)
+    steps = len(velocities)
+
+    def step_of(xi: Float[Array, " u"]) -> tuple[Float[Array, " k"], Float[Array, "e e"]]:
+        exponent = _exponent(group, steps, xi)
+        return exponent, group.exp(exponent)
+
+    exponents, elements = native_rows(step_of, velocities)
 
     def follow(g: Float[Array, "e e"], step: Float[Array, "e e"]) -> tuple[Float[Array, "e e"], Float[Array, "e e"]]:
         return group.compose(g, step), g
 
     start = group.identity().astype(velocities.dtype)
-    end, before = jax.lax.scan(follow, start, jax.vmap(group.exp)(exponents))
+    end, before = jax.lax.scan(follow, start, elements)
     ends = jnp.concatenate([before[1:], end[None]])
-    return Way(exponents, jax.vmap(group.adjoint)(before), ends, end)
+    return Way(exponents, native_rows(group.adjoint, before), ends, end)
 
 
 def _charges(charge: Float[Array, " k"], clear: Clearance | None, steps: int) -> Float[Array, "S k"]:
@@ -390,9 +403,9 @@ def _of_steps(
         _, jacobian, hessian = _with_derivatives(exponent, xi, charge)
         return jacobian, hessian
 
-    dpsi, ddpsi = jax.vmap(of_exponent)(way.exponents, of_steps)
+    dpsi, ddpsi = native_rows(of_exponent, way.exponents, of_steps)
     of_exponents = jnp.sum(of_steps[:, :, None] * dpsi, axis=1)
-    dexponents, ddexponents = jax.vmap(of_velocities)(velocities, of_exponents)
+    dexponents, ddexponents = native_rows(of_velocities, velocities, of_exponents)
     prices = jnp.sum(of_exponents[:, :, None] * dexponents, axis=1)
     return OfSteps(dpsi, ddpsi, dexponents, ddexponents, prices)
 
@@ -429,7 +442,7 @@ def _clearance(
         return _with_derivatives(gaps_after, jnp.zeros(group.dim + r.size, r.dtype), weights)
 
     of_steps = weights.reshape(problem.steps, -1)
-    gaps, slopes, bend = jax.vmap(gaps_at)(poses, shapes, of_steps)
+    gaps, slopes, bend = native_rows(gaps_at, poses, shapes, of_steps)
     return Clearance(gaps, slopes, bend, jax.jacfwd(shapes_of)(flat), of_steps)
 
 

@@ -281,6 +281,7 @@ def reduction(
     return inverse_and_reduction(swimmer, r)[1:]
 
 
+@jit  # Traced once for all programs that contain it.
 def inverse_and_reduction(
     swimmer: AbstractInvariantMetric, r: Float[Array, " m"]
 ) -> tuple[Float[Array, "k k"], Float[Array, "k m"], Float[Array, "m m"]]:
