@@ -92,15 +92,12 @@ def apply(graph: Graph, equation: Operation, cells: list) -> list:
 
 def fill(shape: Sequence[int], parts: Iterable) -> np.ndarray:
     """An array of cells of this shape, filled from a list. (np.array would convert the numbers in the list.)"""
-    cells = np.empty(shape, object)
-    for index, part in zip(np.ndindex(*shape), parts, strict=True):
-        cells[index] = part
-    return cells
+    return np.fromiter(parts, object).reshape(shape)
 
 
 def each(shape: Sequence[int], function: Callable, *arrays: np.ndarray) -> np.ndarray:
     """The array of cells `function(a, b, …)`, where the arrays of cells a, b, … are broadcast to the shape."""
-    flat = [np.broadcast_to(a, shape).reshape(-1) for a in arrays]
+    flat = [(a if a.shape == shape else np.broadcast_to(a, shape)).reshape(-1) for a in arrays]
     return fill(shape, [function(*x) for x in zip(*flat, strict=True)])
 
 

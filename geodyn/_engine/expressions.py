@@ -42,14 +42,15 @@ class Graph:
         self, name: str, args: tuple[Operand, ...], dtype: np.dtype, key: Hashable = None, params: dict | None = None
     ) -> Node:
         """The node of an operation on these arguments. The same name, `key` and arguments give the same node."""
-        key = (name, key, *((x.index,) if isinstance(x, Node) else (x.dtype, x.tobytes()) for x in args))
-        if key not in self.nodes:
+        key = (name, key, *[x.index if isinstance(x, Node) else (x.dtype, x.tobytes()) for x in args])
+        node = self.nodes.get(key)
+        if node is None:
             node = Node()
             node.name, node.args, node.dtype, node.index = name, args, dtype, len(self.order)
             node.params = params
             self.nodes[key] = node
             self.order.append(node)
-        return self.nodes[key]
+        return node
 
     def input(self, value: Any) -> Node:
         """The node of a number that is given, of the type of this value."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from geodyn._control.methods.method import AbstractStrokeMethod, Direct
 from geodyn._engine.jit import for_one_run
+from geodyn._engine.native import native_of
 from geodyn._foundations.typing import Array, Bool, Float, Scalar
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, curvature, reduction
 from geodyn._locomotion.connections.force_balance import metric_of
@@ -43,7 +44,7 @@ def small_stroke(
     `optimal_stroke`. For two shape variables: Avron & Raz, *New J. Phys.* 10 (2008) 063016.
     """
     swimmer = metric_of(swimmer)
-    form, metric = reduction(swimmer, centre)
+    form, metric = native_of(reduction, swimmer, centre)
     field = curvature(swimmer, centre)
     unit = jnp.linalg.inv(jnp.linalg.cholesky(metric)).T
     flux = jnp.einsum("ip,aij,jq->apq", unit, field, unit)

@@ -4,6 +4,7 @@ Its values are numbers that all members share, or vectors of one number for each
 """
 
 import contextlib
+import functools
 import hashlib
 import struct
 from collections.abc import Callable, Iterable, Iterator
@@ -205,10 +206,7 @@ class Code:
 
     def type(self, dtype: np.typing.DTypeLike, wide: bool) -> str:
         """LLVM's name of a type."""
-        dtype = np.dtype(dtype)
-        size = 8 * dtype.itemsize
-        floating = {32: "float", 64: "double"}.get(size)
-        one = {"f": floating, "b": "i1"}.get(dtype.kind, f"i{size}")
+        one = _type_of_one(np.dtype(dtype))
         return f"<{self.width} x {one}>" if wide else one
 
     def suffix(self, dtype: np.typing.DTypeLike, wide: bool) -> str:
@@ -538,6 +536,14 @@ class Code:
 def _padded(count: int) -> int:
     """So many bytes, rounded up to a multiple of 64, at which the widest vectors are aligned."""
     return -(-count // 64) * 64
+
+
+@functools.cache  # It is asked for in every line of a program.
+def _type_of_one(dtype: np.dtype) -> str:
+    """LLVM's name of the type of a number."""
+    size = 8 * dtype.itemsize
+    floating = {32: "float", 64: "double"}.get(size)
+    return {"f": floating, "b": "i1"}.get(dtype.kind, f"i{size}")
 
 
 def _type_of(typed: str) -> str:

@@ -166,7 +166,7 @@ def parts(x: ProgramArray | Pending) -> list:
     return list(x) if isinstance(x, Complex) else [x]
 
 
-def _numpy_type(aval: ShapedArray) -> np.dtype:
+def numpy_type(aval: ShapedArray) -> np.dtype:
     """The type of the numbers of an array, if it is one of numpy's."""
     if not isinstance(aval.dtype, np.dtype):  # Such as a key of random numbers.
         raise NotUnderstood(f"numbers of type {aval.dtype}")
@@ -175,7 +175,7 @@ def _numpy_type(aval: ShapedArray) -> np.dtype:
 
 def kinds(aval: ShapedArray) -> list[Kind]:
     """Those of the `parts` of an array of this type."""
-    dtype = _numpy_type(aval)
+    dtype = numpy_type(aval)
     if dtype.kind == "c":
         return [Kind(aval.shape, np.dtype(f"f{dtype.itemsize // 2}"))] * 2
     if dtype not in KINDS:
@@ -213,7 +213,7 @@ def forms(avals: Iterable[ShapedArray]) -> list[Kind]:
 
 def constant(x: Any, aval: ShapedArray) -> np.ndarray | Complex:
     """The array of a number or an array that is known now."""
-    x = np.asarray(x, _numpy_type(aval))
+    x = np.asarray(x, numpy_type(aval))
     kinds(aval)  # Other numbers than these are refused here.
     if x.dtype.kind == "c":
         return Complex(_cells(x.real), _cells(x.imag))

@@ -176,6 +176,8 @@ class Block:
         """The value of a number, which is computed if it is not yet known."""
         if not isinstance(x, Node):
             return self.code.constant(x)
+        if x.index in self.known:
+            return self.known[x.index]
         stack = [x]
         while stack:
             node = stack[-1]
@@ -229,7 +231,7 @@ class Block:
             (values,) = apply(self.graph, equation, cells)
             return values
         shape = equation.outvars[0].aval.shape
-        rows = [np.broadcast_to(x, shape).reshape(-1) for x in cells]
+        rows = [(x if x.shape == shape else np.broadcast_to(x, shape)).reshape(-1) for x in cells]
         types = tuple(str(row[0].dtype) for row in rows)
         (values,) = self.run(formula(name, kind.size, str(kind.dtype), types), rows)
         return values.reshape(kind.shape)

@@ -10,7 +10,7 @@ from geodyn._engine.cells import apply, each, fill
 from geodyn._engine.expressions import Operand
 from geodyn._engine.internals import Operation, Primitive
 from geodyn._engine.llvm.code import BOOL, NotUnderstood
-from geodyn._engine.program.arrays import Complex, ProgramArray, RealArray, kinds
+from geodyn._engine.program.arrays import Complex, ProgramArray, RealArray, kinds, numpy_type
 from geodyn._engine.program.block import Block
 from geodyn._engine.program.indexing import INDEXED
 
@@ -196,7 +196,7 @@ RULES: dict[str, Callable] = {
 
 def is_complex(x: Any) -> bool:
     """Whether an array of the program is one of complex numbers."""
-    return len(kinds(x.aval)) > 1
+    return numpy_type(x.aval).kind == "c"
 
 
 def part_by_part(block: Block, equation: Operation, args: Sequence[ProgramArray]) -> list:

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine.jit import jit
+from geodyn._engine.native import native_of
 from geodyn._foundations.checks import array_of, returned
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, Number, Row, Scalar
@@ -499,17 +500,21 @@ def curvature(swimmer: AbstractConnection, r: Row) -> Float[Array, "k m m"]:
 
 @jit
 def _connection(swimmer: AbstractConnection, r: Array) -> Float[Array, "k m"]:
-    return true_form(swimmer, floating(r, "r"))
+    return native_of(true_form, swimmer, floating(r, "r"))
 
 
 @jit
 def _shape_metric(swimmer: AbstractInvariantMetric, r: Array) -> Float[Array, "m m"]:
-    return true_reduction(swimmer, floating(r, "r"))[1]
+    return native_of(true_reduction, swimmer, floating(r, "r"))[1]
 
 
 @jit
 def _curvature(swimmer: AbstractConnection, r: Array) -> Float[Array, "k m m"]:
-    r = floating(r, "r")
+    return native_of(_true_field, swimmer, floating(r, "r"))
+
+
+def _true_field(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m m"]:
+    """The curvature at a shape, or NaN where the law of the body does not hold."""
     return law(swimmer, r) * field_at(swimmer, r)
 
 
