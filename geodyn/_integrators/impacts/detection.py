@@ -9,9 +9,15 @@ import jax.numpy as jnp
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 
+# Far more than the 30 halvings to the smallest piece. If they do not suffice, the leg ends where they have come.
 MOST_CUTS = 200
+# In parts of the step: a dip in so short a time is no contact.
 SMALLEST_PIECE = 2.0**-30
+# In parts of the step: the estimate of a root so close to an end of the piece is that end, to the rounding of single
+# precision. Newton's method then finds the exact time.
 NEAR = 1e-7
+# A cut keeps this distance from the ends, in parts of the piece, so that every cut makes the piece shorter.
+MARGIN = 0.02
 
 
 class Piece(NamedTuple):
@@ -35,22 +41,24 @@ class Piece(NamedTuple):
         """(θ, height) of the point at which the tangents at the two ends meet, below which no convex gap can fall."""
         turns = (self.rate_lo < 0) & (self.rate_hi > 0)
         bend = jnp.where(turns, self.rate_hi - self.rate_lo, 1)
+        # Where gap_lo + rate_lo (θ − lo) = gap_hi + rate_hi (θ − hi).
         ahead = jnp.where(turns, (self.gap_lo - self.gap_hi + self.rate_hi * self.width) / bend, 0)
         return self.lo + ahead, jnp.where(turns, self.gap_lo + self.rate_lo * ahead, jnp.inf)
 
     def roots(self) -> Float[Array, " g"]:
         """Estimates of the zeros of the gaps: by the tangent at hi, else by that at lo, else the midpoint."""
 
-        def by(at: Scalar, gap: Float[Array, " g"], rate: Float[Array, " g"]) -> Float[Array, " g"]:
+        def by_tangent(at: Scalar, gap: Float[Array, " g"], rate: Float[Array, " g"]) -> Float[Array, " g"]:
             return at - gap / jnp.where(rate < 0, rate, 1)
 
-        def inside(x: Float[Array, " g"], rate: Float[Array, " g"]) -> Bool[Array, " g"]:
-            return (rate < 0) & (x >= self.lo) & (x <= self.hi)
+        def is_inside(root: Float[Array, " g"], rate: Float[Array, " g"]) -> Bool[Array, " g"]:
+            return (rate < 0) & (root >= self.lo) & (root <= self.hi)
 
-        late = by(self.hi, self.gap_hi, self.rate_hi)
-        early = by(self.lo, self.gap_lo, self.rate_lo)
-        early = jnp.where(inside(early, self.rate_lo), early, (self.lo + self.hi) / 2)
-        return jnp.where(inside(late, self.rate_hi), late, early)
+        late = by_tangent(self.hi, self.gap_hi, self.rate_hi)
+        early = by_tangent(self.lo, self.gap_lo, self.rate_lo)
+        midpoint = (self.lo + self.hi) / 2
+        early = jnp.where(is_inside(early, self.rate_lo), early, midpoint)
+        return jnp.where(is_inside(late, self.rate_hi), late, early)
 
 
 class Verdict(NamedTuple):
@@ -69,17 +77,24 @@ def judge(piece: Piece, noise: Float[Array, " g"]) -> Verdict:
     """The verdict on a piece, for gaps that are convex or concave on it."""
     small = (piece.width < SMALLEST_PIECE) & (piece.width > 0)
     below = piece.gap_hi < -noise
+    # A contact that is closed at the start and opens does not cross there. If it is below zero and falling at the end,
+    # it has come back in between.
     leaves = (piece.gap_lo <= noise) & (piece.rate_lo >= 0)
-    crossing = below & (~leaves | (small & (piece.rate_hi < 0)))
-    returned = below & leaves & ~small & (piece.rate_hi < 0)
+    falls = piece.rate_hi < 0
+    crossing = below & (~leaves | (small & falls))
+    returned = below & leaves & ~small & falls
     vertex, height = piece.vertices()
     dips = ~below & (height < -noise) & ~small
     root = jnp.min(jnp.where(crossing, piece.roots(), jnp.inf))
-    doubt = jnp.where(dips, vertex, jnp.where(returned, (piece.lo + piece.hi) / 2, jnp.inf))
+    midpoint = (piece.lo + piece.hi) / 2
+    doubt = jnp.where(dips, vertex, jnp.where(returned, midpoint, jnp.inf))
     single = ~jnp.any(dips | returned)
-    near = jnp.minimum(jnp.abs(root - piece.lo), jnp.abs(root - piece.hi)) < NEAR
-    found = jnp.any(crossing) & single & (near | small)
-    return Verdict(crossing, single, jnp.where(single, root, jnp.min(doubt)), ~jnp.any(crossing) & single, found)
+    to_nearest_end = jnp.minimum(jnp.abs(root - piece.lo), jnp.abs(root - piece.hi))
+    crosses = jnp.any(crossing)
+    found = crosses & single & ((to_nearest_end < NEAR) | small)
+    # What is in doubt comes first, since it may be a contact before the root.
+    cut = jnp.where(single, root, jnp.min(doubt))
+    return Verdict(crossing, single, cut, clear=~crosses & single, found=found)
 
 
 def first_contact(
@@ -107,8 +122,10 @@ def first_contact(
 
     def cut(state: tuple[Piece, Verdict]) -> tuple[Piece, Verdict]:
         piece, verdict = state
-        margin = 0.02 * piece.width
+        margin = MARGIN * piece.width
         inside = jnp.clip(verdict.cut, piece.lo + margin, piece.hi - margin)
+        # After a piece without contacts comes one up to the next multiple of 1/pieces. If `hi` is such a multiple,
+        # rounding may have left it below: hence the 1e-3.
         ahead = jnp.minimum((jnp.floor(piece.hi * pieces + 1e-3) + 1) / pieces, 1)
         at = jnp.where(verdict.clear, ahead, inside)
         gap, rate = along(at)
@@ -136,8 +153,10 @@ def first_contact(
 
     zero = jnp.zeros((), noise.dtype)
     yes = jnp.ones((), bool)
+    # Of width zero and clear: so the first cut is at the end of the first piece.
     at_start = Piece(zero, gap, rate, zero, gap, rate, jnp.zeros((), int))
-    nothing_crosses = Verdict(gap != gap, yes, zero, yes, ~yes)
+    none = gap != gap
+    nothing_crosses = Verdict(crossing=none, single=yes, cut=zero, clear=yes, found=~yes)
     begin = batched_as(gap, (at_start, nothing_crosses))
     piece, verdict = jax.lax.while_loop(proceed, cut, begin)
     certain = jnp.where(verdict.clear, piece.hi, piece.lo)

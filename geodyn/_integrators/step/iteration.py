@@ -14,7 +14,11 @@ from geodyn._engine.numerics.linalg import inverse
 from geodyn._engine.tracing import batched_as, once
 from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, Int, Scalar
 
+# So many iterations reach the machine epsilon of double precision if each contracts the error to 0.4 of it. What
+# contracts less is left to Newton's method.
 MOST_PLAIN = 40
+# The same for a contraction to 0.05. A matrix that contracts less belongs to too distant a place, and the next one is
+# formed at the last iterate.
 MOST_WITH_MATRIX = 12
 MOST_MATRICES = 5
 
@@ -66,11 +70,16 @@ def next_progress(
     increment = size(w - s.w)
     scale = floor + size(w)
     count = s.count + 1
+    # A first increment has none before it: its rate is NaN, and the error left is unknown.
     rate = jnp.where(count > 1, increment / s.increment, jnp.nan)
     left = jnp.where(rate < 0.5, increment * rate / (1 - jnp.minimum(rate, 0.5)), jnp.inf)
+    # Rounding errors add up like √steps, errors of one sign like steps: 1/128 of one stays below it for 128² steps.
+    is_far_below_rounding = left <= eps * scale / 128
     slow = (count > 2) & (increment > 0.5 * s.previous)
+    # Increments that no longer shrink at this level are rounding errors, which the residual may magnify; above it the
+    # iteration does not contract. Without the second term needles fail, whose large velocities cancel.
     stagnant = slow & (increment <= 2**14 * eps * scale + 2**3 * eps * cancelling)
-    converged = (increment <= 2 * eps * scale) | (left <= eps * scale / 128) | stagnant
+    converged = (increment <= 2 * eps * scale) | is_far_below_rounding | stagnant
     hopeless = (count >= 6) & slow | ~jnp.isfinite(increment) | (count >= most)
     going = s.going & ~converged & ~hopeless
     return Progress(w, increment, s.increment, scale, count, going, converged)
@@ -105,6 +114,16 @@ class Root(NamedTuple):
     jacobians: Int[Array, ""]
 
 
+class Searches(NamedTuple):
+    """The state of `find_root`: the number of searches, where the last one began and the size of what cancels there,
+    and what is found."""
+
+    count: Int[Array, ""]
+    start: Array
+    cancelling: Scalar
+    found: Root
+
+
 class Search(NamedTuple):
     """The state of `search` for N unknowns. At `place` −1 it evaluates the residual at `start`, which is `base`. At
     0 … N − 1 it evaluates the residual at `start` plus a small multiple of each unit vector, and the difference
@@ -130,25 +149,36 @@ def find_root(
     w ← w − residual, or, if that does not contract, by `search`. If that fails too, and `afresh(start)` returns another
     start and the size of what cancels there, it searches once more."""
     first = iterate(residual, start, lambda r: r, floor, MOST_PLAIN, active)
+    most = 1 if afresh is None else 2
+    # A zero that `vmap` batches as the count.
+    zero = 0 * first.count
 
-    def attempt(
-        s: tuple[Int[Array, ""], Float[Array, "..."], Scalar, Root],
-    ) -> tuple[Int[Array, ""], Float[Array, "..."], Scalar, Root]:
-        tries, begin, cancelling, before = s
+    def search_once_more(s: Searches) -> Searches:
+        begin = s.start
+        cancelling = s.cancelling
         if afresh is not None:
-            begin, cancelling = once(tries > 0, lambda w, _, again=afresh: again(w), begin, cancelling)
+            begin, cancelling = once(s.count > 0, lambda w, _, again=afresh: again(w), begin, cancelling)
+        before = s.found
         found = search(residual, begin, floor, cancelling)
-        w = jnp.where(found.converged | (tries == 0), found.w, before.w)
-        iterations, jacobians = before.iterations + found.iterations, before.jacobians + found.jacobians
-        return tries + 1, begin, cancelling, Root(w, found.converged, iterations, jacobians)
+        root = Root(
+            # If the second search fails too, the iterate of the first one is kept.
+            w=jnp.where(found.converged | (s.count == 0), found.w, before.w),
+            converged=found.converged,
+            iterations=before.iterations + found.iterations,
+            jacobians=before.jacobians + found.jacobians,
+        )
+        return Searches(s.count + 1, begin, cancelling, root)
 
-    def sought(*before: Array) -> tuple[Array, ...]:
-        most, none = (1 if afresh is None else 2), jnp.zeros((), start.dtype)
-        untried = 0 * first.count, start, none, Root(*before)
-        return tuple(jax.lax.while_loop(lambda s: (s[0] < most) & ~s[-1].converged, attempt, untried)[-1])
+    def goes_on(s: Searches) -> Bool[Array, ""]:
+        return (s.count < most) & ~s.found.converged
 
-    done, none = ~active | first.converged, 0 * first.count
-    return Root(*once(~done, sought, first.w, done, first.count, none))
+    def search_from_start(*before: Array) -> tuple[Array, ...]:
+        nothing_cancels = jnp.zeros((), start.dtype)
+        begin = Searches(zero, start, nothing_cancels, Root(*before))
+        return tuple(jax.lax.while_loop(goes_on, search_once_more, begin).found)
+
+    done = ~active | first.converged
+    return Root(*once(~done, search_from_start, first.w, done, first.count, zero))
 
 
 def search(residual: Function, start: Float[Array, "..."], floor: Scalar, cancelling: ArrayLike = 0.0) -> Root:
@@ -156,16 +186,22 @@ def search(residual: Function, start: Float[Array, "..."], floor: Scalar, cancel
 
     All of this is one loop in which the residual appears once, since compiling the residual takes most of the compile
     time. A Jacobian accurate to √eps suffices: the root is as exact as the residual."""
-    count, shape, eps = start.size, start.shape, jnp.finfo(start.dtype).eps
-    index, zero, whether = jnp.arange(count), jnp.zeros((), int), jnp.ones((), bool)
+    count = start.size
+    shape = start.shape
+    eps = jnp.finfo(start.dtype).eps
+    index = jnp.arange(count)
+    zero = jnp.zeros((), int)
+    yes = jnp.ones((), bool)
 
     def length(begin: Float[Array, "..."]) -> Scalar:
+        """By how much a component is changed for a difference quotient."""
         # A linear problem may start at zero, where any length will do.
         return jnp.where(floor + size(begin) > 0, eps**0.5 * (floor + size(begin)), 1)
 
     def learn(s: Search, r: Float[Array, "..."]) -> Search:
         base = jnp.where(s.place < 0, r, s.base)
         column = (r - base) / length(s.start)
+        # At place −1 no column is written.
         matrix = jnp.where(index == s.place, column[:, None], s.matrix)
 
         def invert(m: Float[Array, "N N"]) -> tuple[Array]:
@@ -173,19 +209,21 @@ def search(residual: Function, start: Float[Array, "..."], floor: Scalar, cancel
 
         is_last = s.place == count - 1
         (matrix,) = once(is_last, invert, matrix)
-        place, jacobians = s.place + 1, s.jacobians + is_last
-        off = jnp.where((index == place) & ~is_last, length(s.start), 0).reshape(shape)
+        place = s.place + 1
+        # After the last column the iteration begins at `start` itself.
+        offset = jnp.where((index == place) & ~is_last, length(s.start), 0).reshape(shape)
         # A residual that cannot be evaluated, such as a distance that is not found, has no derivatives either.
         finite = jnp.all(jnp.isfinite(r))
-        fresh = first_progress(jnp.where(finite, s.start + off, jnp.nan), finite)
-        return Search(fresh, place, s.start, base, matrix, s.iterations, jacobians)
+        fresh = first_progress(jnp.where(finite, s.start + offset, jnp.nan), finite)
+        return Search(fresh, place, s.start, base, matrix, s.iterations, s.jacobians + is_last)
 
     def improve(s: Search, r: Float[Array, "..."]) -> Search:
         change = jnp.sum(s.matrix * r[None], axis=1).reshape(shape)
         after = next_progress(s.at, s.at.w - change, floor, MOST_WITH_MATRIX, cancelling=cancelling)
         failed = ~after.going & ~after.converged & (s.jacobians < MOST_MATRICES)
+        # The next matrix is formed where this one has led.
         begin = jnp.where(failed & jnp.isfinite(size(after.w)), after.w, s.start)
-        again = first_progress(begin, whether)
+        again = first_progress(begin, yes)
         at = jax.tree.map(lambda a, b: jnp.where(failed, a, b), again, after)
         place = jnp.where(failed, -1, s.place)
         return Search(at, place, begin, s.base, s.matrix, s.iterations + 1, s.jacobians)
@@ -194,7 +232,8 @@ def search(residual: Function, start: Float[Array, "..."], floor: Scalar, cancel
         r = residual(s.at.w).reshape(-1)
         return jax.lax.cond(s.place < count, learn, improve, s, r)
 
-    matrix, flat = jnp.zeros((count, count), start.dtype), 0 * start.reshape(-1)
-    first = Search(first_progress(start, whether), zero - 1, start, flat, matrix, zero, zero)
+    matrix = jnp.zeros((count, count), start.dtype)
+    base = 0 * start.reshape(-1)
+    first = Search(first_progress(start, yes), zero - 1, start, base, matrix, zero, zero)
     end = jax.lax.while_loop(lambda s: s.at.going, turn, first)
     return Root(end.at.w, end.at.converged, end.iterations, end.jacobians)
