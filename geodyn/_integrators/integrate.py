@@ -49,7 +49,9 @@ from geodyn._integrators.trajectory import Impacts, Inputs, IntegrationError, Ru
 STAGE_MEMORY = 2**28
 # Constraints whose independence is less are called dependent where a step fails: within some 6 degrees.
 DEPENDENT = 0.1
+# Failures of the initial data, which have no time of their own.
 AT_START = RESULTS.overlapping, RESULTS.pressed_at_rest, RESULTS.inconsistent_start
+# The numbers of all saved states; in double precision they take 16 GiB.
 MOST_NUMBERS = 2**31
 # The number of arrays that are saved of a state: q, p, λ, frame, local error, v.
 ROWS = 6
@@ -135,8 +137,8 @@ def integrate(
         -0.416147 -0.227324
     """
     if p0 is not None:
-        v0 = _velocity(system, q0, v0, p0, t0)
-    q, v = _initial(system, q0, v0)
+        v0 = _velocity_of_momentum(system, q0, v0, p0, t0)
+    q, v = _initial_values(system, q0, v0)
     steps = static_count("steps", steps)
     save_every = static_count("save_every", save_every)
     max_impacts = static_count("max_impacts", max_impacts)
@@ -144,7 +146,7 @@ def integrate(
     _check_times(t0, t1, steps, save_every, reversible)
     kind = type(system)  # Equinox makes a pytree of every bound method, `system.check`, which takes 50 µs.
     constraints = kind.count_constraints(system, q)
-    method = _method(system, method, q, constraints)
+    method = _checked_method(system, method, q, constraints)
     system = traced_numbers(system)
     method = traced_numbers(method)
     h = _number((t1 - t0) / steps, q.dtype)  # It is traced wherever anything is.
@@ -178,7 +180,7 @@ def integrate(
         size = 2 * ROWS * (q.size + constraints)
         end, rows, struck = _concrete_run(initial, saves, save_every, most, size, folder, progress)
     else:
-        end, rows, struck = _whole(*initial, saves=saves, every=save_every, most=most)
+        end, rows, struck = _compiled_run(*initial, saves=saves, every=save_every, most=most)
     impacts = Impacts(*jit(with_padding)(most, *(struck or ()))) if most else None
     trajectory = _trajectory(system, method, (t0, t1, h), q, v, end, rows, impacts, counts)
     if throw and not isinstance(trajectory.result, Tracer):  # It is known outside of jit, in derivatives too.
@@ -195,6 +197,7 @@ def _number(x: Number, dtype: np.dtype) -> Scalar:
 def _cast(x: AnyArray, dtype: np.dtype) -> AnyArray:
     if isinstance(x, np.ndarray):
         return np.array(x, dtype)  # A copy, since the steps may still read it when the caller changes the original.
+    # A weak type would give way to that of other numbers, and take a program of its own.
     return x if x.dtype == dtype and not x.weak_type else x.astype(dtype)
 
 
@@ -206,7 +209,7 @@ def _precision_of(q: AnyArray) -> np.dtype:
     return q.dtype if is_float and q.dtype.itemsize <= usual.itemsize else usual
 
 
-def _initial(system: AbstractSystem, q0: Numbers, v0: Numbers | None) -> tuple[AnyArray, AnyArray | None]:
+def _initial_values(system: AbstractSystem, q0: Numbers, v0: Numbers | None) -> tuple[AnyArray, AnyArray | None]:
     """(q, v), checked, as arrays of the same shape and precision."""
     wanted = "real numbers in the shape of a configuration"
     q = array_of("q0", q0, wanted)
@@ -229,11 +232,11 @@ def _initial(system: AbstractSystem, q0: Numbers, v0: Numbers | None) -> tuple[A
     return q, v
 
 
-def _velocity(system: AbstractSystem, q0: Numbers, v0: Numbers | None, p0: Numbers, t0: Numbers) -> Array:
+def _velocity_of_momentum(system: AbstractSystem, q0: Numbers, v0: Numbers | None, p0: Numbers, t0: Numbers) -> Array:
     """The initial velocity that belongs to the momentum p0."""
     if v0 is not None:
         raise ValueError("give either v0 or p0, not both")
-    q, _ = _initial(system, q0, None)
+    q, _ = _initial_values(system, q0, None)
     p = numbers("p0", p0, "real numbers in the shape of a configuration")
     if p.shape != q.shape:
         raise ValueError(f"p0 must have the shape of q0, {q.shape}; got {p.shape}")
@@ -263,14 +266,14 @@ def _check_times(t0: Numbers, t1: Numbers, steps: int, save_every: int, reversib
 
 
 @functools.cache
-def _default(constrained: bool) -> AbstractCollocation:
+def _default_method(constrained: bool) -> AbstractCollocation:
     return RadauIIA(3) if constrained else Gauss(3)
 
 
-def _method(system: AbstractSystem, method: Any, q: AnyArray, constraints: int) -> AbstractMethod:
+def _checked_method(system: AbstractSystem, method: Any, q: AnyArray, constraints: int) -> AbstractMethod:
     """The method asked for or the default one, checked against the system's constraints."""
     if method is None:
-        method = _default(constraints > 0)
+        method = _default_method(constraints > 0)
     if not isinstance(method, AbstractMethod):
         raise ValueError(
             f"method must be gd.Gauss(3), gd.RadauIIA(3), gd.methods.Collocation(tableau) or a stepper; got {method!r}"
@@ -331,9 +334,11 @@ def _with_rest(
     """The system, or, if contacts are pressed at rest from the start, the same system whose contacts may be at rest."""
     if jit(_least_gap)(system, t0, q) > np.sqrt(np.finfo(q.dtype).eps):
         return system
-    first = jit(_begin)(system, method, t0, h, q, v)
+    first = jit(_initial_state)(system, method, t0, h, q, v)
     _, pressed = jit(pressed_contacts)(system, None, t0, h, first)
-    return contacts.with_rest() if contacts.with_rest is not None and np.any(pressed) else system
+    if contacts.with_rest is None or not np.any(pressed):
+        return system
+    return contacts.with_rest()
 
 
 def _least_gap(system: AbstractSystem, t: Scalar, q: Float[Array, "..."]) -> Scalar:
@@ -341,7 +346,7 @@ def _least_gap(system: AbstractSystem, t: Scalar, q: Float[Array, "..."]) -> Sca
     return jnp.min(contacts.gap(t, q.reshape(-1)))
 
 
-def _begin(
+def _initial_state(
     system: AbstractSystem,
     method: AbstractMethod,
     t0: Scalar,
@@ -385,7 +390,7 @@ def _at_grid_time(state: State | Moving) -> State:
     return state.state if isinstance(state, Moving) else state
 
 
-def _start(
+def _start_of_run(
     system: AbstractSystem,
     method: AbstractMethod,
     t0: Scalar,
@@ -404,7 +409,7 @@ def _start(
         q: Float[Array, "..."],
         v: Float[Array, "..."] | None,
     ) -> tuple[State | Moving, Array]:
-        first = _begin(system, method, t0, h, q, v)
+        first = _initial_state(system, method, t0, h, q, v)
         return start_of_path(system, t0, h, first) if most else first, first.result
 
     # By our compiler with contacts too: XLA would take seconds to compile which of them are pressed.
@@ -436,8 +441,8 @@ def _run(
     n = state.q.shape[0]
     c = multipliers.shape[1]
     lam = state.history[-1, n : n + c] / (1 if isinstance(method, AbstractStepper) else h)
-    here = (state.q, state.p, lam, state.frame, state.errors[:1])
-    q, p, lam, frame, error = (jnp.concatenate([a[None], b]) for a, b in zip(here, saved, strict=True))
+    at_start = (state.q, state.p, lam, state.frame, state.errors[:1])
+    q, p, lam, frame, error = (jnp.concatenate([row[None], rows]) for row, rows in zip(at_start, saved, strict=True))
     t = t0 + h * (state.step + every * jnp.arange(saves + 1))
     v, lam, facts, result = judge(system, method, h, state.step == 0, end, begin.facts, (t, q, p, lam), made, most)
     return Reached(after, facts, result), (q, p, lam, frame, error, v), struck
@@ -468,7 +473,8 @@ def _advance(
     # Reverse mode stores the stage values of all steps. If that is too much, the run is checkpointed, so that only the
     # stage values of one piece are stored at a time.
     every = cast(int, every)  # It is static where `made` is not given.
-    least = saves * every * state.history.size * state.q.dtype.itemsize / STAGE_MEMORY
+    stored = saves * every * state.history.size * state.q.dtype.itemsize
+    least = stored / STAGE_MEMORY
     if least <= 1:
         end, saved = _steps(system, method, t0, h, state, saves, every)
     else:
@@ -489,13 +495,15 @@ def _steps(
     """(state, (q, p, λ, frame, local error)) as `_advance` returns them, without contacts."""
     if isinstance(method, AbstractStepper):
         return run_stepper(system, t0, h, state, method=method, saves=saves, every=every, made=made)
-    n = state.q.shape[0]
-    c = system.count_constraints(state.q)
     if made is None:
         end, steps = path(system, t0, h, state, method=method, saves=saves, every=every)
     else:
         end, steps = walk(system, t0, h, state, cast(AbstractCollocation, method), saves, every, made)
-    saved = (steps.q, steps.p, steps.w[:, -1, n : n + c] / h, steps.frame, steps.error)
+    n = state.q.shape[0]
+    c = system.count_constraints(state.q)
+    # The multipliers ℓ = hλ of the last stage stand behind its velocities.
+    lam = steps.w[:, -1, n : n + c] / h
+    saved = (steps.q, steps.p, lam, steps.frame, steps.error)
     return end, jax.tree.map(lambda x: jnp.where(steps.good[:, None], x, jnp.nan), saved)
 
 
@@ -511,8 +519,9 @@ def _checkpointed_steps(
 ) -> tuple[State, tuple[Array, ...]]:
     """`_steps`, of which reverse mode stores the stage values of one piece at a time. There are at least `least`
     pieces, as far as these have whole steps: the steps to some of the saves, or some of the steps to one save."""
-    parts = _parts(saves, least)
-    pieces = _parts(every, least / parts)
+    parts = _least_divisor(saves, least)
+    # More than one only where each part leads to one save: else the parts are enough.
+    pieces = _least_divisor(every, least / parts)
 
     def piece(state: State, _: None) -> tuple[State, tuple[Array, ...]]:
         return _steps(system, method, t0, h, state, saves // parts, every // pieces)
@@ -521,13 +530,15 @@ def _checkpointed_steps(
 
     def part(state: State, _: None) -> tuple[State, tuple[Array, ...]]:
         state, saved = jax.lax.scan(checkpointed, state, None, length=pieces)
+        # Between two saves the states at the ends of the pieces are not kept.
         return state, jax.tree.map(lambda x: x[-1], saved)
 
     end, saved = jax.lax.scan(part, state, None, length=parts)
+    # From [parts, saves of a part, …].
     return end, jax.tree.map(lambda x: x.reshape(saves, *x.shape[2:]), saved)
 
 
-def _parts(count: int, least: float) -> int:
+def _least_divisor(count: int, least: float) -> int:
     """The smallest divisor of `count` that is at least `least`, or `count`."""
     return next(k for k in range(1, count + 1) if count % k == 0 and k >= min(least, count))
 
@@ -563,7 +574,7 @@ def _from_start(
     limit: Whole | None = None,
 ) -> tuple[End, Rows, Struck | None]:
     """(end, rows, impacts) of a run from its start, as of `_run`; the derivatives of rows after a failure are NaN."""
-    begin = _start(system, method, t0, h, q, v, most)
+    begin = _start_of_run(system, method, t0, h, q, v, most)
     reached, rows, struck = _run(
         system, method, t0, h, begin, saves=saves, every=every, most=most, made=made, limit=limit
     )
@@ -592,7 +603,8 @@ def _without_derivative(
     t = t0 + h * every * jnp.arange(len(rows[0]))
     begin, end = ends
     *_, result = judge(system, method, h, begin.step == 0, end, no_facts(h.dtype), (t, *rows), None, most)
-    return jnp.isnan(rows[0][:, 0]) | (result == RESULTS.digits_lost) | (result == RESULTS.under_resolved)
+    has_no_digit = (result == RESULTS.digits_lost) | (result == RESULTS.under_resolved)
+    return jnp.isnan(rows[0][:, 0]) | has_no_digit
 
 
 def _trajectory(
@@ -626,10 +638,12 @@ def _columns(
     t0, t1, h = times
     inputs = Inputs(q0, v0, t0, t1, **dict(counts))
     every = inputs.save_every
+    # A program that serves any number of saves has room for more rows.
     count = min(len(rows[0]), inputs.steps // every + 1)
     q, p, lam, frame, error, v = (x[:count] for x in rows)
     t = t0 + h * every * jnp.arange(count, dtype=q.dtype)
     shape = (count, *q0.shape)
+    # Momenta of which there are not as many as coordinates have no such shape.
     p = p.reshape(shape) if p.shape == q.shape else p
     further = {
         "inputs": inputs,
@@ -644,16 +658,17 @@ def _raise_failure(trajectory: Trajectory) -> None:
     result = RESULTS(int(trajectory.result))
     if result == RESULTS.successful:
         return
+    # In a derivative outside of jit the numbers are known too, behind those of the derivative.
     trajectory = jax.tree.map(jax.lax.stop_gradient, trajectory)
     inputs = cast(Inputs, trajectory.inputs)
     if result == RESULTS.not_finite and isinstance(trajectory.system, AbstractFlatLagrangian):
         check_kinetic(trajectory.system, inputs.t0, inputs.q0, inputs.v0)
-    message = _failure(result, trajectory)
+    message = _failure_message(result, trajectory)
     if message is not None:
         raise IntegrationError(message, trajectory)
 
 
-def _failure(result: RESULTS, trajectory: Trajectory) -> str | None:
+def _failure_message(result: RESULTS, trajectory: Trajectory) -> str | None:
     """What is said of a failure; None where the run was only interrupted."""
     steps = int(trajectory.stats.steps)
 
@@ -672,9 +687,9 @@ def _failure(result: RESULTS, trajectory: Trajectory) -> str | None:
     if result in (RESULTS.not_converged, RESULTS.not_finite, RESULTS.charts_disagree):
         t = time_after(steps - 1)
         advised = _advice(trajectory, t) if result == RESULTS.not_converged else ""
-        why = advised or result.message
+        reason = advised or result.message
         return (
-            f"step {steps} at t = {t:.6g} failed: {why}. The error's .trajectory (or throw=False) holds "
+            f"step {steps} at t = {t:.6g} failed: {reason}. The error's .trajectory (or throw=False) holds "
             "what was computed"
         )
     return None
@@ -691,8 +706,11 @@ def _advice(trajectory: Trajectory, failed: float) -> str:
     h = trajectory.step_size
     if isinstance(trajectory.method, AbstractStepper):
         return advice(trajectory.method, system, t, h, q, v)
+    if not system.count_constraints(q):
+        return ""
+    # At the last saved state, and at the end of the failed step as far as the velocity tells where that is.
     further = failed - t + h
-    places = ((t, q), (t + further, q + further * v)) if system.count_constraints(q) else ()
+    places = ((t, q), (t + further, q + further * v))
     if any(_is_dependent(system, t, q, v) for t, q in places):
         return (
             "the constraints become dependent here, as where a linkage goes flat or is stretched tight: it may go on "
@@ -705,8 +723,9 @@ def _advice(trajectory: Trajectory, failed: float) -> str:
 def _is_dependent(system: AbstractSystem, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> bool:
     """Whether the constraints are dependent near a place at which they are about fulfilled."""
     missed, _, gram = map(np.asarray, constraint_state(system, q, v, t))
-    fulfilled = np.max(np.abs(missed)) < 0.1 * (1 + np.max(np.abs(q)))
-    return bool(fulfilled and independence(gram) < DEPENDENT)
+    # About, since the place may be extrapolated; farther off the gradients tell nothing of the motion.
+    is_fulfilled = np.max(np.abs(missed)) < 0.1 * (1 + np.max(np.abs(q)))
+    return bool(is_fulfilled and independence(gram) < DEPENDENT)
 
 
 def _concrete_run(
@@ -721,10 +740,10 @@ def _concrete_run(
     """(end, rows, impacts) of a run whose numbers are all known, for states of `size` numbers: by one program that
     serves any number of steps, or by parts if the run is long or in view."""
     in_view = progress or folder is not None
-    whole = plan(saves, every, size, in_view)
-    if in_view or saves > whole.room:
-        return _by_parts(*initial, most, whole, folder, progress)
-    return _whole(*initial, **_traced_counts(saves, every, most, whole.room))
+    division = plan(saves, every, size, in_view)
+    if in_view or saves > division.room:
+        return _by_parts(*initial, most, division, folder, progress)
+    return _compiled_run(*initial, **_traced_counts(saves, every, most, division.room))
 
 
 def _by_parts(
@@ -735,29 +754,33 @@ def _by_parts(
     q: AnyArray,
     v: AnyArray | None,
     most: int,
-    whole: Plan,
+    division: Plan,
     folder: Path | None,
     progress: bool,
 ) -> tuple[End, Rows, Struck]:
     """(end, rows, impacts) as `_from_start` returns them, by a host loop over jitted parts."""
-    begin = _first(system, method, t0, h, q, v, min(most, 1))
+    begin = _compiled_start(system, method, t0, h, q, v, min(most, 1))
 
     def advance(reached: Reached, count: int, stride: int) -> tuple[Reached, Rows, Struck]:
-        counts = _traced_counts(count, stride, most, whole.room)
-        reached, saved, struck = _part(system, method, t0, h, reached, **counts)
+        counts = _traced_counts(count, stride, most, division.room)
+        reached, saved, struck = _compiled_part(system, method, t0, h, reached, **counts)
         return reached, saved, struck or ()
 
-    nothing = Piece(begin, *_no_saves(system, method, begin, most), 0)
-    pieces = by_parts(advance, nothing, whole, folder, progress)
+    no_rows, no_struck = _no_saves(system, method, begin, most)
+    nothing = Piece(begin, no_rows, no_struck, 0)
+    pieces = by_parts(advance, nothing, division, folder, progress)
     rows = _join([piece.rows for piece in pieces])
     struck = _join([piece.others for piece in pieces])
     end = pieces[-1].state
-    missing = whole.rows // whole.kept + 1 - len(rows[0])
+    missing = division.rows // division.kept + 1 - len(rows[0])
+    # Ctrl-C leaves a shorter run, and a failed step rows of NaN.
     if missing and bool(end.alive):
         end = eqx.tree_at(lambda end: end.result, end, jnp.asarray(RESULTS.interrupted))
     elif missing:
         rows = [np.concatenate([x, np.full((missing, *x.shape[1:]), np.nan, x.dtype)]) for x in rows]
-    return _end_of(end), tuple(jax.device_put(list(rows), getattr(q, "sharding", None))), struck
+    # Where the initial data lie, as the arrays of a run without parts do.
+    rows = jax.device_put(list(rows), getattr(q, "sharding", None))
+    return _end_of(end), tuple(rows), struck
 
 
 def _join(parts: list[tuple[AnyArray, ...]]) -> tuple[np.ndarray, ...]:
@@ -768,12 +791,13 @@ def _traced_counts(saves: int, every: int, most: int, room: int) -> dict[str, An
     """The options of `_run` for one compiled program that serves any number of steps and of saves up to `room`, and any
     number of impacts up to the next power of 2."""
     counts = {"every": np.array(every), "made": np.array(saves), "limit": np.array(most)}
-    return {"saves": room, "most": 1 << (most - 1).bit_length() if most else 0, **counts}
+    next_power_of_2 = 1 << (most - 1).bit_length() if most else 0
+    return {"saves": room, "most": next_power_of_2, **counts}
 
 
-_first = jit(_start)
-_whole = jit(_from_start)
-_part = jit(_run)
+_compiled_start = jit(_start_of_run)
+_compiled_run = jit(_from_start)
+_compiled_part = jit(_run)
 
 
 def _no_saves(
