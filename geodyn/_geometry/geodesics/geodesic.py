@@ -46,6 +46,7 @@ from geodyn._integrators.contract.tableau import gauss
 from geodyn._integrators.integrate import integrate
 from geodyn._integrators.step.methods import AbstractMethod, Gauss
 
+# 32 pieces of 12 nodes.
 NODES = 384
 STEPS = 48
 NOT_FOUND = (
@@ -99,7 +100,8 @@ def geodesic(
         (2, 2) -0.546302 1.000000
     """
     x, v = checked_points(space, x=x, v=v)
-    return told(geodesic_of(space, x, v, _times(ts, x), steps), TOO_LONG)
+    positions_and_velocities = geodesic_of(space, x, v, _times(ts, x), steps)
+    return with_warning(positions_and_velocities, TOO_LONG)
 
 
 @checked
@@ -126,7 +128,8 @@ def exp(space: AbstractMetric, x: Numbers, v: Numbers, *, steps: Count = STEPS) 
         0.462117 0.462117
     """
     x, v = checked_vectors(space, x=x, v=v)
-    return _told_of(space, {"x": x}, jit(_exp_within)(space, x, v, steps), TOO_LONG)
+    value = jit(_exp_within)(space, x, v, steps)
+    return _with_warning_of(space, {"x": x}, value, TOO_LONG)
 
 
 @checked
@@ -161,7 +164,8 @@ def log(
     Source:
         Sakai, *Riemannian Geometry*, III.2.
     """
-    return _told_of(space, *_of_two(log_of, space, x, y, effort_of(nodes, tolerance)))
+    points, value = _value_at_two(log_of, space, x, y, effort_of(nodes, tolerance))
+    return _with_warning_of(space, points, value)
 
 
 @functools.singledispatch
@@ -215,7 +219,8 @@ def distance(
         >>> print([f"{gd.distance(s, [0.0, 1.0], [0.0, np.e]):.6f}" for s in (space, same)])
         ['1.000000', '1.000000']
     """
-    return _told_of(space, *_of_two(_distance, space, x, y, effort_of(nodes, tolerance)))
+    points, value = _value_at_two(_distance, space, x, y, effort_of(nodes, tolerance))
+    return _with_warning_of(space, points, value)
 
 
 @checked
@@ -246,7 +251,8 @@ def squared_distance(
         >>> print(bool(jnp.allclose(hessian, 8 * jnp.eye(2))))
         True
     """
-    return _told_of(space, *_of_two(_square_of_distance, space, x, y, effort_of(nodes, tolerance)))
+    points, value = _value_at_two(_square_of_distance, space, x, y, effort_of(nodes, tolerance))
+    return _with_warning_of(space, points, value)
 
 
 def _square_of_distance(space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Scalar:
@@ -257,7 +263,7 @@ def _distance(space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"
     return safe_sqrt(_square_of_distance(space, x, y, effort))
 
 
-def _of_two(
+def _value_at_two(
     function: Callable[..., Array], space: AbstractMetric, x: Numbers, y: Numbers, effort: Effort
 ) -> tuple[dict[str, Array], Array]:
     """(the two points by name, a function of them); ValueError unless each is [n], and for a metric that is not
@@ -265,10 +271,10 @@ def _of_two(
     x, y = checked_vectors(space, x=x, y=y)
     if is_solved(space):
         check_symmetric(space, x)
-    return {"x": x, "y": y}, jit(_of_points)(function, space, x, y, effort)
+    return {"x": x, "y": y}, jit(_value_within)(function, space, x, y, effort)
 
 
-def _of_points(
+def _value_within(
     function: Callable[..., Array], space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort
 ) -> Array:
     """A function of two points; NaN for a point outside of the chart."""
@@ -281,7 +287,7 @@ def _exp_within(
     return _exp(space, within(space, x), v, steps)
 
 
-def _told_of(space: AbstractMetric, points: dict[str, Any], value: PyTree, why: str = NOT_FOUND) -> Any:
+def _with_warning_of(space: AbstractMetric, points: dict[str, Any], value: PyTree, why: str = NOT_FOUND) -> Any:
     """The value of a function of `points`. If it is NaN: ValueError for a point outside of the chart, else a warning.
     To look at each point before would take a quarter of the time of a call."""
     if _is_nan(value):
@@ -310,7 +316,8 @@ def distance_or_far(
     length = safe_sqrt(2 * half_square(space, x, y, effort_of(nodes)._replace(far=True)))
     chart = cast(AbstractManifold, space)
     segment = jax.lax.stop_gradient(chord(chart, x, nearest_image(chart, x, y)))
-    return jnp.where(jnp.isinf(length), jnp.where(segment > 2 * near, segment, jnp.nan), length)
+    if_not_found = jnp.where(segment > 2 * near, segment, jnp.nan)
+    return jnp.where(jnp.isinf(length), if_not_found, length)
 
 
 def is_solved(space: AbstractMetric) -> bool:
@@ -320,7 +327,7 @@ def is_solved(space: AbstractMetric) -> bool:
     return isinstance(space, AbstractManifold) and not knows_distances(space)
 
 
-def told(value: PyTree, why: str = NOT_FOUND) -> Any:
+def with_warning(value: PyTree, why: str = NOT_FOUND) -> Any:
     """The value, with a warning if it is NaN. Inside of jit there is no warning, since the value is not known."""
     if _is_nan(value):
         warnings.warn(f"NaN: {why}", stacklevel=4)
@@ -328,6 +335,7 @@ def told(value: PyTree, why: str = NOT_FOUND) -> Any:
 
 
 def _is_nan(value: PyTree) -> bool:
+    # An array alone is looked at first, since to go through a pytree takes time.
     if isinstance(value, jax.Array) and not isinstance(value, Tracer):
         known = np.asarray(value)
         return not is_finite(known) and bool(np.isnan(known).any())
@@ -370,7 +378,8 @@ def parallel_transport(
     """
     (w,) = checked_vectors(space, w=w)
     ts = _times(ts, w)
-    return _transport(space, *_along(curve, ts, static_count("steps", steps), w.size), w, ts)
+    points, velocities = _curve_at_nodes(curve, ts, static_count("steps", steps), w.size)
+    return _transport(space, points, velocities, w, ts)
 
 
 @checked
@@ -459,23 +468,32 @@ def _(
     ts: Float[Array, " T"],
     steps: Count,
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
-    return jax.vmap(lambda t: jax.jvp(lambda t: space.exp(x, t * v), (t,), (jnp.ones_like(t),)))(ts)
+    def position(t: Scalar) -> Float[Array, " n"]:
+        return space.exp(x, t * v)
+
+    def position_and_velocity(t: Scalar) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+        return jax.jvp(position, (t,), (jnp.ones_like(t),))
+
+    return jax.vmap(position_and_velocity)(ts)
 
 
 @geodesic_of.register
 def _(
     space: Product, x: Float[Array, " n"], v: Float[Array, " n"], ts: Float[Array, " T"], steps: Count
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
-    parts = [
-        geodesic_of(factor, *point, ts, steps)
-        for factor, *point in zip((space.a, space.b), space.split(x), space.split(v))
-    ]
-    return tuple(jnp.concatenate(part, axis=1) for part in zip(*parts))
+    xa, xb = space.split(x)
+    va, vb = space.split(v)
+    positions_a, velocities_a = geodesic_of(space.a, xa, va, ts, steps)
+    positions_b, velocities_b = geodesic_of(space.b, xb, vb, ts, steps)
+    positions = jnp.concatenate([positions_a, positions_b], axis=1)
+    velocities = jnp.concatenate([velocities_a, velocities_b], axis=1)
+    return positions, velocities
 
 
 @functools.singledispatch
 def _exp(space: AbstractMetric, x: Float[Array, " n"], v: Float[Array, " n"], steps: Count) -> Float[Array, " n"]:
-    return geodesic_of(space, x, v, jnp.ones(1, x.dtype), steps)[0][0]
+    positions, _ = geodesic_of(space, x, v, jnp.ones(1, x.dtype), steps)
+    return positions[0]
 
 
 @_exp.register
@@ -487,8 +505,9 @@ def _(
 
 @_exp.register
 def _(space: Product, x: Float[Array, " n"], v: Float[Array, " n"], steps: Count) -> Float[Array, " n"]:
-    factors = zip((space.a, space.b), space.split(x), space.split(v))
-    return jnp.concatenate([_exp(*factor, steps) for factor in factors])
+    xa, xb = space.split(x)
+    va, vb = space.split(v)
+    return jnp.concatenate([_exp(space.a, xa, va, steps), _exp(space.b, xb, vb, steps)])
 
 
 @functools.singledispatch
@@ -516,7 +535,8 @@ def nearest_image(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array
     # Two images are tried for each periodic coordinate: the one that is nearest in this coordinate, and the next one on
     # the other side of x, which may be nearer in the metric.
     other = jnp.where(y - x + turns * period > 0, -1.0, 1.0)
-    sides = np.array(list(itertools.product(*[(0, 1) if p else (0,) for p in is_periodic])))
+    choices = [(0, 1) if p else (0,) for p in is_periodic]
+    sides = np.array(list(itertools.product(*choices)))
     images = (y + turns * period)[None] + jnp.asarray(sides, x.dtype) * (other * period)[None]
     if knows_distances(space):
         square = space.squared_distance  # pyright: ignore[reportAttributeAccessIssue]: it is optional
@@ -525,17 +545,20 @@ def nearest_image(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array
         def square(x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
             return chord(space, x, y) ** 2
 
-    nearest = jnp.argmin(jax.vmap(square, (None, 0))(*jax.lax.stop_gradient((x, images))))
-    return jnp.sum(jnp.where((jnp.arange(len(sides)) == nearest)[:, None], images, 0), axis=0)
+    squares = jax.vmap(square, (None, 0))(*jax.lax.stop_gradient((x, images)))
+    is_nearest = jnp.arange(len(sides)) == jnp.argmin(squares)
+    # Chosen by a sum, whose derivative has no scatter.
+    return jnp.sum(jnp.where(is_nearest[:, None], images, 0), axis=0)
 
 
 def chord(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
     """The root of twice the energy of the straight segment of the chart between two points, by Gauss quadrature with
     eight nodes: its length if its speed in the metric is constant, else more."""
-    t, b = (jnp.asarray(a, x.dtype) for a in np.polynomial.legendre.leggauss(8))
+    # On [−1, 1], with weights whose sum is 2.
+    z, weights = (jnp.asarray(a, x.dtype) for a in np.polynomial.legendre.leggauss(8))
     d = y - x
-    squares = jax.vmap(lambda t: d @ space.metric(x + (1 + t) / 2 * d) @ d)(t)
-    return safe_sqrt(jnp.dot(b, squares) / 2)
+    squares = jax.vmap(lambda z: d @ space.metric(x + (1 + z) / 2 * d) @ d)(z)
+    return safe_sqrt(jnp.dot(weights, squares) / 2)
 
 
 def _scalar(square: Any, space: AbstractMetric) -> Any:
@@ -570,8 +593,8 @@ def _by_integration(
     # |x'|² is constant. The scale of its change is positive even for a null vector, for which |x'|² is zero.
     change = jax.vmap(lambda q, u: inner(space, q, u, u))(qs, vs) - inner(space, x, v, v)
     scale = jnp.abs(v) @ jnp.abs(space.metric(x)) @ jnp.abs(v)
-    good = (jnp.abs(change) <= jnp.finfo(x.dtype).eps ** 0.5 * scale)[:, None]
-    return jnp.where(good, qs, jnp.nan), jnp.where(good, vs, jnp.nan)
+    is_good = (jnp.abs(change) <= jnp.finfo(x.dtype).eps ** 0.5 * scale)[:, None]
+    return jnp.where(is_good, qs, jnp.nan), jnp.where(is_good, vs, jnp.nan)
 
 
 def rays(
@@ -585,19 +608,23 @@ def rays(
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     """Positions and velocities at the times ts of the motion without forces from x with the velocity v: a geodesic, of
     the set where the `constraint` vanishes if there is one."""
-    metric, constraint = (f and eqx.filter_closure_convert(f, x) for f in (metric, constraint))
+    # As pytrees, so that the numbers in them are traced.
+    metric = eqx.filter_closure_convert(metric, x)
+    if constraint is not None:
+        constraint = eqx.filter_closure_convert(constraint, x)
     system = Lagrangian(_Kinetic(metric), constraint)
 
     def at(t: Scalar) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         # The motion to the time t is the motion to the time 1 with the velocity t v: so t may be negative or zero.
         trajectory = integrate(system, x, t * v, t1=1.0, steps=steps, method=method, save_every=steps)
         at_start = t == 0
-        return trajectory.q[-1], jnp.where(at_start, v, trajectory.v[-1] / jnp.where(at_start, 1.0, t))
+        velocity = trajectory.v[-1] / jnp.where(at_start, 1.0, t)
+        return trajectory.q[-1], jnp.where(at_start, v, velocity)
 
     return jax.vmap(at)(ts)
 
 
-def _along(
+def _curve_at_nodes(
     curve: Callable[[Scalar], Array], ts: Float[Array, " T"], steps: int, size: int
 ) -> list[Float[Array, "T steps 6 n"]]:
     """The points and velocities [T, steps, 6, n] of a curve at the nodes of the Gauss steps to each time. The program
@@ -605,6 +632,7 @@ def _along(
     the curve gives points of `size` coordinates."""
     # The step before the first time has the length 0.
     starts = jnp.append(ts[:1], ts[:-1])
+    # In parts of the interval up to each time.
     places = (np.arange(steps)[:, None] + np.asarray(gauss(6).c, float)).reshape(-1) / steps
     nodes = starts[:, None] + (ts - starts)[:, None] * jnp.asarray(places, ts.dtype)[None]
 
@@ -642,6 +670,7 @@ def _transport(
         h: Scalar,
     ) -> Float[Array, " n"]:
         M = jax.vmap(generator)(*at)
+        # The slopes k_i = M_i (w + h Σ_j a_ij k_j) of the stages i: (1 − h a_ij M_i) k = M_i w.
         size = M.shape[0] * M.shape[1]
         matrix = jnp.eye(size, dtype=w.dtype) - h * jnp.einsum("ij,iab->iajb", a, M).reshape(size, size)
         slopes = solve(matrix, (M @ w).reshape(-1)).reshape(M.shape[:2])
@@ -651,10 +680,12 @@ def _transport(
         w: Float[Array, " n"], given: tuple[Array, Array, Array]
     ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         h, *at = given
-        w = jax.lax.scan(lambda w, at: (step(w, at, h / steps), None), w, at)[0]
+        w, _ = jax.lax.scan(lambda w, at: (step(w, at, h / steps), None), w, at)
         return w, w
 
-    return jax.lax.scan(interval, w, (jnp.diff(ts, prepend=ts[:1]), points, velocities))[1]
+    intervals = jnp.diff(ts, prepend=ts[:1])
+    _, vectors = jax.lax.scan(interval, w, (intervals, points, velocities))
+    return vectors
 
 
 def _times(ts: Numbers, x: Array) -> Float[Array, " T"]:
@@ -735,8 +766,10 @@ def _check_distances(space: AbstractManifold, x: Float[Array, " n"]) -> None:
         )
     # Three fixed directions.
     for direction in np.cos(1 + np.arange(3 * x.size).reshape(3, -1) ** 1.5):
+        # About a hundredth of a unit of length away.
         y = x + 0.01 * direction / scale
-        there, back = squared_distance(space, x, y), squared_distance(space, y, x)
+        there = squared_distance(space, x, y)
+        back = squared_distance(space, y, x)
         if not abs(there - back) <= enough * there:
             raise ValueError(f"{wanted}it must be symmetric, got {there} from {x.tolist()} to {y}, and {back} back")
         for slope, point in zip(jax.grad(distance, (1, 2))(space, x, y), (x, y)):

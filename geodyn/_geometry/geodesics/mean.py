@@ -15,7 +15,7 @@ from geodyn._engine.tracing import batched_as
 from geodyn._foundations.checks import floats
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Bool, Count, Each, Float, Int, Numbers, Scalar
-from geodyn._geometry.geodesics.geodesic import NODES, effort_of, half_square, is_solved, told
+from geodyn._geometry.geodesics.geodesic import NODES, effort_of, half_square, is_solved, with_warning
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import (
     AbstractManifold,
@@ -76,7 +76,7 @@ def mean_point(
     x = _points_of(space, points)
     m = _weights_of(weights, x)
     check_symmetric(space, x[0])
-    return told(_mean(space, x, m, effort_of(nodes)), NOT_FOUND)
+    return with_warning(_mean(space, x, m, effort_of(nodes)), NOT_FOUND)
 
 
 def _points_of(space: AbstractManifold, points: Numbers) -> Float[Array, "N n"]:

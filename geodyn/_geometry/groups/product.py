@@ -42,17 +42,23 @@ class Product(AbstractLieGroup):
         wrong = [factor for factor in factors if not isinstance(factor, AbstractLieGroup)]
         if wrong or not factors:
             raise ValueError(f"Product: pass one group or more, such as gd.groups.SE2(); got {wrong or 'none'}.")
-        self.factors, self.dim = factors, sum(factor.dim for factor in factors)
-        mixed = [i for i, factor in enumerate(factors) if factor.translations < factor.dim]
-        self.translations = sum(factor.translations for factor in factors[: (mixed or [len(factors)])[0] + 1])
+        self.factors = factors
+        self.dim = sum(factor.dim for factor in factors)
+        translations = 0
+        for factor in factors:
+            translations += factor.translations
+            if factor.translations < factor.dim:
+                # Behind its translations come rotations: what follows is no longer in front.
+                break
+        self.translations = translations
 
     @property
     def generators(self):
         size = self._ends[-1]
-        padded = [
-            np.pad(factor.generators, ((0, 0), (begin, size - end), (begin, size - end)))
-            for factor, (begin, end) in zip(self.factors, pairwise(self._ends), strict=True)
-        ]
+        padded = []
+        for factor, (begin, end) in zip(self.factors, pairwise(self._ends), strict=True):
+            around = (begin, size - end)
+            padded.append(np.pad(factor.generators, ((0, 0), around, around)))
         return np.concatenate(padded)
 
     @property
@@ -62,16 +68,18 @@ class Product(AbstractLieGroup):
 
     @checked
     def exp(self, xi: Float[Array, " k"]):
-        return block_diag(*(f.exp(part) for f, part in zip(self.factors, self.components(xi), strict=True)))
+        parts = self.components(xi)
+        return block_diag(*(factor.exp(part) for factor, part in zip(self.factors, parts, strict=True)))
 
     @checked
     def log(self, g: Float[Array, "d d"]):
         parts = self.parts(element(self, g))
-        return jnp.concatenate([f.log(part) for f, part in zip(self.factors, parts, strict=True)])
+        return jnp.concatenate([factor.log(part) for factor, part in zip(self.factors, parts, strict=True)])
 
     @checked
     def inverse(self, g: Float[Array, "d d"]):
-        return block_diag(*(f.inverse(part) for f, part in zip(self.factors, self.parts(g), strict=True)))
+        parts = self.parts(g)
+        return block_diag(*(factor.inverse(part) for factor, part in zip(self.factors, parts, strict=True)))
 
     @checked
     def components(self, xi: Float[Array, " k"]) -> list[Float[Array, " _"]]:
@@ -83,12 +91,13 @@ class Product(AbstractLieGroup):
     @checked
     def parts(self, g: Float[Array, "d d"]) -> list[Float[Array, "_ _"]]:
         """The elements of the factors that g consists of."""
-        if g.shape != (size := self._ends[-1], size):
+        size = self._ends[-1]
+        if g.shape != (size, size):
             raise ValueError(f"g must be an element [{size}, {size}] of this product, got shape {g.shape}")
         return [g[begin:end, begin:end] for begin, end in pairwise(self._ends)]
 
     @property
-    def _ends(self):
+    def _ends(self) -> list[int]:
         """Where the blocks begin, and where the last one ends."""
         return [0, *accumulate(factor.size for factor in self.factors)]
 
@@ -127,8 +136,11 @@ class OfFactors(AbstractLaw):
 
     def _each(self, name: str, *parts: list[Array]) -> list[Array]:
         """What the method of this name of each factor makes of its parts."""
-        methods: list[Callable[..., Array]] = [getattr(factor, name) for factor in self.group.factors]
-        return [method(*part) for method, *part in zip(methods, *parts, strict=True)]
+        results = []
+        for factor, *of_factor in zip(self.group.factors, *parts, strict=True):
+            method: Callable[..., Array] = getattr(factor, name)
+            results.append(method(*of_factor))
+        return results
 
 
 @law_of.register

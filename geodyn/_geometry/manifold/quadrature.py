@@ -40,6 +40,7 @@ def sphere_quadrature(
     Source:
         Atkinson & Han, *Spherical Harmonics*, 5.2.
     """
+    # dA = dz dφ on the unit sphere (Archimedes): so Gauss's rule is in the height z, and not in the angle.
     z, weights = np.polynomial.legendre.leggauss(nodes)
     turn = np.pi * (np.arange(2 * nodes) + 0.5) / nodes
     # Every point along the axis goes with every turn around it.
@@ -49,6 +50,7 @@ def sphere_quadrature(
     cosine = np.cos(turn)
     sine = np.sin(turn)
     X = np.stack([out * cosine, out * sine, z], axis=1)
+    # Orthonormal tangents of the unit sphere.
     along_meridian = np.stack([z * cosine, z * sine, -out], axis=1)
     along_parallel = np.stack([-sine, cosine, 0 * z], axis=1)
     frames = np.stack([along_meridian, along_parallel], axis=1)
@@ -56,12 +58,12 @@ def sphere_quadrature(
     def point(X: Float[Array, "3"]) -> Array:
         return returned("embedding", embedding, X)
 
-    def at(X: Float[Array, "3"], frame: Float[Array, "2 3"]) -> tuple[Array, Scalar]:
+    def point_and_stretch(X: Float[Array, "3"], frame: Float[Array, "2 3"]) -> tuple[Array, Scalar]:
         x, tangents = jax.vmap(lambda u: jax.jvp(point, (X,), (u,)), out_axes=(None, 0))(frame)
         # The area of the parallelogram of the images of two orthonormal vectors.
-        products = tangents @ space.metric(x) @ tangents.T
-        return x, jnp.sqrt(products[0, 0] * products[1, 1] - products[0, 1] ** 2)
+        gram = tangents @ space.metric(x) @ tangents.T
+        return x, jnp.sqrt(gram[0, 0] * gram[1, 1] - gram[0, 1] ** 2)
 
-    x, stretch = jax.vmap(at)(jnp.asarray(X), jnp.asarray(frames))
-    areas = np.repeat(weights, 2 * nodes) * np.pi / nodes
-    return x, stretch * jnp.asarray(areas)
+    x, stretch = jax.vmap(point_and_stretch)(jnp.asarray(X), jnp.asarray(frames))
+    areas_on_sphere = np.repeat(weights, 2 * nodes) * np.pi / nodes
+    return x, stretch * jnp.asarray(areas_on_sphere)

@@ -8,6 +8,7 @@ import numpy as np
 from geodyn._engine.numerics.bands import Banded, Full
 from geodyn._integrators.contract.system import Couplings
 
+# As many evaluations as three blocks have columns make a banded matrix: with few blocks that saves little.
 FEWEST_BLOCKS = 8
 # With fewer unknowns a dense matrix costs less.
 LARGEST = 64
@@ -21,16 +22,23 @@ def form_of(couplings: Couplings | None, stages: int, n: int, sets: int, far: bo
     if couplings is None or stages * (n + sets * len(couplings.rows)) <= LARGEST:
         return Full()
     place, width = placed_in_line(couplings)
-    # A constraint that depends on the forces on its points also depends on the neighbours of these points.
-    block = place // (width if not far and not (sets > 1 and couplings.by_velocity) else 2 * width)
-    rows = [max(block[list(points)]) for points in couplings.rows]
-    of_column = np.concatenate([np.repeat(block, n // couplings.points), *[rows] * sets]).astype(int)
+    # Coupled points are in one block, or in two neighbouring ones, if a block is as wide as the band. A constraint that
+    # depends on the forces on its points also depends on the neighbours of these points: then it is twice as wide.
+    reaches_neighbours = far or (sets > 1 and couplings.by_velocity)
+    block = place // (2 * width if reaches_neighbours else width)
     if block.max() + 1 < FEWEST_BLOCKS:
         return Full()
+    # The columns of a point's coordinates are in its block, those of a constraint in the last block of its points.
+    of_coordinates = np.repeat(block, n // couplings.points)
+    of_constraints = [max(block[list(points)]) for points in couplings.rows]
+    of_column = np.concatenate([of_coordinates, *[of_constraints] * sets]).astype(int)
     counts = np.bincount(of_column)
-    blocks = np.full((len(counts), counts.max()), len(of_column))
+    # The columns block by block, each with its number within the block; places that are left name no column.
     order = np.argsort(of_column, kind="stable")
-    blocks[of_column[order], np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)] = order
+    firsts = np.cumsum(counts) - counts
+    within = np.arange(len(order)) - np.repeat(firsts, counts)
+    blocks = np.full((len(counts), counts.max()), len(of_column))
+    blocks[of_column[order], within] = order
     return Banded(blocks, len(of_column))
 
 
@@ -44,7 +52,11 @@ def placed_in_line(couplings: Couplings) -> tuple[np.ndarray, int]:
 
     pairs = [pair for points in {*couplings.joined, *couplings.rows} for pair in combinations(points, 2)]
     i, j = np.array(pairs, int).reshape(-1, 2).T
-    graph = coo_array((np.ones(2 * len(i)), (np.r_[i, j], np.r_[j, i])), shape=(couplings.points,) * 2).tocsr()
-    places = np.arange(couplings.points), np.argsort(reverse_cuthill_mckee(graph, symmetric_mode=True))
+    both_ways = (np.r_[i, j], np.r_[j, i])
+    size = (couplings.points, couplings.points)
+    graph = coo_array((np.ones(2 * len(i)), both_ways), shape=size).tocsr()
+    order = reverse_cuthill_mckee(graph, symmetric_mode=True)
+    # The inverse of the order tells the place of each point.
+    places = np.arange(couplings.points), np.argsort(order)
     widths = [int(max(np.abs(place[i] - place[j]), default=1)) for place in places]
     return places[np.argmin(widths)], min(widths)

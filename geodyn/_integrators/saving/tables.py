@@ -13,12 +13,15 @@ AXES = 3
 
 def write_csv(path: File, trajectory: Any) -> None:
     """What `Trajectory.to_csv` does."""
-    t, q, v = (np.asarray(x) for x in (trajectory.t, trajectory.q, trajectory.v))
+    t = np.asarray(trajectory.t)
+    q = np.asarray(trajectory.q)
+    v = np.asarray(trajectory.v)
     if t.ndim != 1:
         raise ValueError("a batch of trajectories has no one table: take jax.tree.map(lambda x: x[i], trajectory)")
     places = ["_".join(map(str, index)) for index in np.ndindex(q.shape[1:])]
     names = ["t", *(f"{kind}{place}" for kind in "qv" for place in places)]
     rows = np.column_stack([t, q.reshape(len(t), -1), v.reshape(len(t), -1)])
+    # With 17 digits each number is read as it was.
     np.savetxt(path, rows, fmt="%.17g", delimiter=",", header=",".join(names), comments="")
 
 
@@ -28,7 +31,10 @@ def write_vtk(path: Any, t: Any, points: Any, edges: Any) -> None:
         import meshio
     except ImportError:
         raise ImportError("to_vtk needs meshio: pip install 'geodyn[mesh]'") from None
-    path, t, points, edges = Path(path), np.asarray(t), np.asarray(points), np.asarray(edges, int).reshape(-1, 2)
+    path = Path(path)
+    t = np.asarray(t)
+    points = np.asarray(points)
+    edges = np.asarray(edges, int).reshape(-1, 2)
     if path.suffix != ".pvd":
         raise ValueError(f"path must end in .pvd, got {str(path)!r}")
     if t.ndim != 1:
@@ -41,16 +47,20 @@ def write_vtk(path: Any, t: Any, points: Any, edges: Any) -> None:
     count = points.shape[1]
     if edges.size and not (edges.min() >= 0 and edges.max() < count):
         raise ValueError(f"edges must be pairs of the {count} points, 0 to {count - 1}; got {edges.tolist()}")
-    seen = np.pad(points, ((0, 0), (0, 0), (0, AXES - points.shape[2])))
-    cells = [("vertex", np.arange(count)[:, None]), *([("line", edges)] if edges.size else [])]
+    # A mesh of VTK lies in space: a plane has z = 0.
+    in_space = np.pad(points, ((0, 0), (0, 0), (0, AXES - points.shape[2])))
+    lines = [("line", edges)] if edges.size else []
+    cells = [("vertex", np.arange(count)[:, None]), *lines]
     folder = path.with_suffix("")
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"path must leave {str(folder)!r} to the folder of its meshes, which is a file: give another")
     folder.mkdir(exist_ok=True)
-    lines = []
-    for k in np.flatnonzero(np.isfinite(seen).all(axis=(1, 2))):
+    entries = []
+    # After a failure the rows are NaN, of which there is no mesh.
+    is_known = np.isfinite(in_space).all(axis=(1, 2))
+    for k in np.flatnonzero(is_known):
         name = f"{k:06d}.vtu"
-        meshio.Mesh(seen[k], cells).write(folder / name)
-        lines.append(f'<DataSet timestep="{t[k]:.17g}" file="{escape(folder.name)}/{name}"/>')
-    whole = ['<VTKFile type="Collection" version="0.1"><Collection>', *lines, "</Collection></VTKFile>"]
+        meshio.Mesh(in_space[k], cells).write(folder / name)
+        entries.append(f'<DataSet timestep="{t[k]:.17g}" file="{escape(folder.name)}/{name}"/>')
+    whole = ['<VTKFile type="Collection" version="0.1"><Collection>', *entries, "</Collection></VTKFile>"]
     path.write_text("\n".join(whole), encoding="utf-8")

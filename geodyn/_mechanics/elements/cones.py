@@ -20,6 +20,7 @@ from geodyn._geometry.geodesics.paths import gauss
 from geodyn._geometry.geodesics.relaxation import NODES
 from geodyn._geometry.manifold.manifold import AbstractManifold, safe_sqrt, signature_of
 
+# Rounding errors of a determinant, in eps: that of three tangents adds six products, each rounded a few times.
 ROUNDING = 16
 
 
@@ -38,6 +39,7 @@ def content(
     *before, last = points
     corners = [last]
     for point in reversed(before):
+        # In a coordinate with a period a corner has many images: it is the one nearest to the corner before.
         corners.append(nearest_image(space, corners[-1], point))
     x = last[None]
     # A point has no tangents yet: each cone adds one.
@@ -49,11 +51,13 @@ def content(
     cube = (nodes,) * order
     modes = _modes(density.reshape(cube), nodes)
     modes_of_size = _modes(size.reshape(cube), nodes)
-    lowest = (0,) * order
     highest = []
     for axis in range(order):
+        # Two, since of an integrand that is even about the middle every other mode vanishes.
         last_two = jnp.moveaxis(modes, axis, 0)[-2:]
         highest.append(jnp.max(jnp.abs(last_two)))
+    lowest = (0,) * order
+    # The mean over the cube [0, 1]^order is the integral.
     mean = modes[lowest]
     bound = jnp.finfo(mean.dtype).eps ** 0.5 * modes_of_size[lowest]
     unresolved = jnp.max(jnp.stack(highest)) > bound
@@ -66,19 +70,20 @@ def _cone(
     """Points and tangents of the cone from `apex` over a base with points x[Q, n] and tangents J[Q, k, n], at Gauss'
     nodes along the geodesic to each point of the base: [nodes · Q, n] and [nodes · Q, k + 1, n]."""
     path_nodes = max(NODES, nodes)
-    at, rate = _along_path(nodes, path_nodes)
+    displacement_matrix, velocity_matrix = _along_path(nodes, path_nodes)
 
-    def one(x: Float[Array, " n"], J: Float[Array, "k n"]) -> tuple[Float[Array, "Q n"], Float[Array, "Q l n"]]:
+    def path_to(x: Float[Array, " n"], J: Float[Array, "k n"]) -> tuple[Float[Array, "Q n"], Float[Array, "Q l n"]]:
+        # The velocities of the geodesic from the apex to x, and how they change with x.
         u, push = jax.linearize(lambda x: short_path(space, apex, x, path_nodes), x)
-        to_displacements = jnp.asarray(at, x.dtype)
-        to_velocities = jnp.asarray(rate, x.dtype)
+        to_displacements = jnp.asarray(displacement_matrix, x.dtype)
+        to_velocities = jnp.asarray(velocity_matrix, x.dtype)
         # Along the geodesic, and across to the neighbouring ones.
         tangents = [to_velocities @ u]
         for k in range(len(J)):
             tangents.append(to_displacements @ push(J[k]))
         return apex[None] + to_displacements @ u, jnp.stack(tangents, axis=1)
 
-    places, tangents = jax.vmap(one)(x, J)
+    places, tangents = jax.vmap(path_to)(x, J)
     return places.reshape(-1, *places.shape[2:]), tangents.reshape(-1, *tangents.shape[2:])
 
 

@@ -16,7 +16,7 @@ from geodyn._engine.jit import jit, static_count
 from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Numbers, Scalar
-from geodyn._geometry.geodesics.geodesic import log, squared_distance, told
+from geodyn._geometry.geodesics.geodesic import log, squared_distance, with_warning
 from geodyn._geometry.manifold.manifold import AbstractManifold, checked_points, norm, safe_sqrt
 from geodyn._geometry.models.charts import sine_ratio, squared_arc
 from geodyn._geometry.models.spaces import AbstractConstantCurvature
@@ -79,7 +79,7 @@ def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers, *, nodes: 
     nodes = static_count("nodes", nodes)
     if isinstance(space, AbstractConstantCurvature):
         return jit(_area)(space, points)
-    return told(jit(_content)(space, points, nodes), UNRESOLVED)
+    return with_warning(jit(_content)(space, points, nodes), UNRESOLVED)
 
 
 def _content(space: AbstractManifold, points: list[Point], nodes: int) -> Scalar:
@@ -136,7 +136,7 @@ def volume(space: AbstractManifold, w: Numbers, x: Numbers, y: Numbers, z: Numbe
         raise ValueError(
             f"volume needs a space of three or more dimensions, this one has {space.dim}: take gd.cells.area"
         )
-    return told(jit(_content)(space, points, nodes), UNRESOLVED)
+    return with_warning(jit(_content)(space, points, nodes), UNRESOLVED)
 
 
 def _volume(space: AbstractConstantCurvature, points: list[Point]) -> Scalar:
