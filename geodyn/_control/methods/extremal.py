@@ -77,7 +77,9 @@ class Wong(AbstractStrokeMethod):
 
     def solve(self, problem: StrokeProblem, x: PyTree, progress: Progress) -> Minimum:
         refuse_bounds("Wong", problem)
-        if isinstance(x, LegendreStroke):  # The theory of small strokes leaves open at which point an ellipse starts.
+        if isinstance(x, LegendreStroke):
+            # The theory of small strokes leaves open at which point an ellipse starts: a descent finds it, and need
+            # not go on to the end.
             near = Descent(self.harmonics, self.steps, tolerance=0.01, max_iterations=100)
             x = near.solve(problem, x, False).x
         with compiling(progress is True):
@@ -85,20 +87,23 @@ class Wong(AbstractStrokeMethod):
         if progress and not callable(progress):
             print(f"{float(march.reached):.4g} of the displacement after {int(march.attempts)} solutions", flush=True)
         result = jnp.where(march.reached == 1, RESULTS.successful, RESULTS.stalled)
-        x, y, _ = _parts(x, march.z)
+        x, y, _ = _split_unknowns(x, march.z)
         # If the march stopped early, the multipliers are those of a fraction of the displacement.
         y = y / jnp.where(march.reached > 0, march.reached, 1.0)
         found = stationary(problem, x, y, march.attempts, result)
         if callable(progress):
             tell(progress, int(march.attempts), found.kkt_residual)
-        resolved = (found.kkt_residual <= self.tolerance) | ~found.successful
-        return eqx.tree_at(lambda m: m.result, found, jnp.where(resolved, found.result, RESULTS.too_few_harmonics))
+        # What has failed keeps its own result.
+        is_resolved = (found.kkt_residual <= self.tolerance) | ~found.successful
+        result = jnp.where(is_resolved, found.result, RESULTS.too_few_harmonics)
+        return eqx.tree_at(lambda m: m.result, found, result)
 
 
-def _parts(like: PyTree, z: Float[Array, " n"]) -> tuple[Any, Float[Array, " p"], Float[Array, " _"]]:
+def _split_unknowns(like: PyTree, z: Float[Array, " n"]) -> tuple[Any, Float[Array, " p"], Float[Array, " _"]]:
     """The unknowns of the stroke, the multipliers, and σ [1], or [0] if the phase is not free."""
     flat, unravel = ravel_pytree(like)
-    x, y, sigma = jnp.split(z, [flat.size, z.size - isinstance(like, FourierStroke)])
+    has_free_phase = isinstance(like, FourierStroke)
+    x, y, sigma = jnp.split(z, [flat.size, z.size - has_free_phase])
     return unravel(x), y, sigma
 
 
@@ -108,8 +113,9 @@ def _collocation_times(like: PyTree) -> np.ndarray:
     if isinstance(like, FourierStroke):
         count = 2 * like.cosine.shape[1] + 1
         return np.arange(count) / count
-    count = (like.coefficients if isinstance(like, LegendreStroke) else like).shape[1]
-    return (np.polynomial.legendre.leggauss(count)[0] + 1) / 2
+    coefficients = like.coefficients if isinstance(like, LegendreStroke) else like
+    nodes, _ = np.polynomial.legendre.leggauss(coefficients.shape[1])
+    return (nodes + 1) / 2
 
 
 class _Conditions(eqx.Module):
@@ -120,16 +126,17 @@ class _Conditions(eqx.Module):
     like: PyTree
 
     def __call__(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
-        x, y, sigma = _parts(self.like, z)
+        x, y, sigma = _split_unknowns(self.like, z)
         problem = self.problem
         group = problem.swimmer.group
         stroke = problem.stroke(x)
         times = _collocation_times(self.like)
         elements, end = _elements(problem, stroke, times)
         charge = problem.charge(y, end)
-        shapes, rates, turns = jax.vmap(lambda t: derivatives_at(stroke, t, 2))(jnp.asarray(times, z.dtype))
+        shapes, rates, accelerations = jax.vmap(lambda t: derivatives_at(stroke, t, 2))(jnp.asarray(times, z.dtype))
+        # The charge is constant in space; seen from the body it turns with it, μ(t) = Ad*_g μ.
         charges = jax.vmap(lambda g: group.adjoint(g).T @ charge)(elements)
-        points = jnp.concatenate([shapes, rates, turns, charges], axis=1)
+        points = jnp.concatenate([shapes, rates, accelerations, charges], axis=1)
         defects = pointwise(self.defect)(points) / problem.energy
         rest = [problem.miss(end)]
         if isinstance(x, FourierStroke):
@@ -140,7 +147,7 @@ class _Conditions(eqx.Module):
         if isinstance(x, LegendreStroke):
             form, metric = reduction(metric_of(problem.swimmer), x.base)
             k = np.arange(1, x.coefficients.shape[1] + 1)
-            # The difference of the rates r' at the two ends, where Legendre polynomials are ±1.
+            # The difference of the rates r' = Σ_k c_k (4k + 2) P_k(2t − 1) at the two ends, where P_k is 1 and (−1)^k.
             jump = x.coefficients @ jnp.asarray((4 * k + 2) * (1 - (-1.0) ** k), z.dtype)
             # The momentum p = G r' + Aᵀμ is the same at both ends of the stroke.
             gain = group.adjoint(end).T @ charge - charge
@@ -168,10 +175,11 @@ def _elements(
     nodes = jnp.asarray((ends[:-1, None] + lengths[:, None] * NODES).ravel(), float)
     velocities = problem.along(stroke, nodes, pointwise(problem.local)).velocities
     group = problem.swimmer.group
-    path = magnus(group, velocities, jnp.asarray(lengths, nodes.dtype))[parts - 1 :: parts]
-    start = group.identity().astype(path.dtype)[None]
-    elements = jnp.concatenate([start, path])
-    return elements[np.searchsorted(knots, times)], path[-1]
+    after_steps = magnus(group, velocities, jnp.asarray(lengths, nodes.dtype))
+    after_intervals = after_steps[parts - 1 :: parts]
+    start = group.identity().astype(after_intervals.dtype)[None]
+    at_knots = jnp.concatenate([start, after_intervals])
+    return at_knots[np.searchsorted(knots, times)], after_intervals[-1]
 
 
 def _time_shift(x: FourierStroke) -> Float[Array, " n"]:
@@ -186,7 +194,9 @@ def _scale_stroke(x: PyTree, factor: Scalar) -> Any:
     """The stroke scaled by a factor about its mean, or its base."""
     if isinstance(x, FourierStroke):
         return FourierStroke(x.mean, factor * x.cosine, factor * x.sine)
-    return LegendreStroke(x.base, factor * x.coefficients) if isinstance(x, LegendreStroke) else factor * x
+    if isinstance(x, LegendreStroke):
+        return LegendreStroke(x.base, factor * x.coefficients)
+    return factor * x
 
 
 def _with_multipliers(conditions: _Conditions, x: PyTree, count: int) -> Float[Array, " n"]:
@@ -216,9 +226,15 @@ def _newton(conditions: _Conditions, z: Float[Array, " n"]) -> tuple[Float[Array
     that the first one is shorter than |z|/3."""
     eps = jnp.finfo(z.dtype).eps
 
+    def twice(z: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+        value = conditions(z)
+        return value, value
+
     def step(state: _Iterate) -> _Iterate:
         z = state.z
-        jacobian, value = jax.jacfwd(lambda z: (conditions(z),) * 2, has_aux=True)(z)
+        # The value comes with the Jacobian, as what is not differentiated.
+        jacobian, value = jax.jacfwd(twice, has_aux=True)(z)
+        # A smaller singular value, in parts of the largest, is zero but for rounding: no step is made along its vector.
         smallest: float = 1e3 * eps
         move, *_ = jnp.linalg.lstsq(jacobian, -value, rcond=smallest)
         size = jnp.linalg.norm(move) / jnp.linalg.norm(z)
@@ -231,8 +247,9 @@ def _newton(conditions: _Conditions, z: Float[Array, " n"]) -> tuple[Float[Array
     def goes_on(state: _Iterate) -> Bool[Array, ""]:
         return near(state) & (state.last > 1e4 * eps) & (state.count < 12)
 
-    half = jnp.full((), 0.3, z.dtype)
-    end = jax.lax.while_loop(goes_on, step, _Iterate(z, half, half, jnp.array(0)))
+    # Any length with which `goes_on` lets it begin.
+    before = jnp.full((), 0.3, z.dtype)
+    end = jax.lax.while_loop(goes_on, step, _Iterate(z, before, before, jnp.array(0)))
     return end.z, near(end) & (end.last <= 1e4 * eps)
 
 
@@ -258,12 +275,14 @@ def _march(problem: StrokeProblem, x: PyTree, limit: int) -> _March:
     def attempt(march: _March) -> _March:
         small = march.reached == 0
         growth = march.target / jnp.where(small, 1.0, march.reached)
+        stroke, _, _ = _split_unknowns(x, march.z)
         # A small loop moves the body by its area, so its size goes with the root of the displacement.
-        start = _scale_stroke(_parts(x, march.z)[0], jnp.sqrt(growth))
+        start = _scale_stroke(stroke, jnp.sqrt(growth))
         there = eqx.tree_at(lambda p: p.displacement, problem, march.target * problem.displacement)
         conditions = _Conditions(there, start)
         z, found = _newton(conditions, _with_multipliers(conditions, start, count))
         reached = jnp.where(found, march.target, march.reached)
+        # Until a first fraction is reached, smaller and smaller ones are tried; after that it grows by less.
         factor = jnp.where(found | small, march.factor, jnp.sqrt(march.factor))
         onwards = jnp.where(reached == 0, march.target / 8, jnp.minimum(1.0, reached * factor))
         return _March(
@@ -275,6 +294,7 @@ def _march(problem: StrokeProblem, x: PyTree, limit: int) -> _March:
         )
 
     def goes_on(march: _March) -> Bool[Array, ""]:
+        # It ends at the eighth failure on the way, or at the seventh before the way begins: 2^(1/256), 8⁻⁷.
         useful = (march.factor > 1.003) & (march.target > 1e-6)
         return (march.reached < 1) & useful & (march.attempts < limit)
 

@@ -140,6 +140,7 @@ class Tabulated(AbstractManifold):
         # Where a coordinate is unbounded, `half` is infinite, and u is 0.
         u = ((x + y) / 2 - centre) / half
         d = (y - x) / reach
+        # A pair on the edge of the table is in it, whatever rounding does to it.
         slack = 1 + 64 * jnp.finfo(x.dtype).eps
         inside = (jnp.sum(d**2) <= slack) & jnp.all(jnp.abs(u) <= slack / MARGIN)
         value = _evaluate(self.table.astype(x.dtype), u, d)
@@ -155,7 +156,8 @@ def _evaluate(table: Float[Array, "..."], u: Float[Array, " n"], d: Float[Array,
     for angle, size in zip(angles, table.shape):
         # The Chebyshev polynomials T_k(cos θ) = cos kθ. Each turn sums over the first axis that is left.
         T = jnp.cos(angle * jnp.arange(size, dtype=u.dtype))
-        table = jnp.sum(T.reshape(-1, *[1] * (table.ndim - 1)) * table, axis=0)
+        further_axes = [1] * (table.ndim - 1)
+        table = jnp.sum(T.reshape(-1, *further_axes) * table, axis=0)
     return jnp.sum(table * _monomials(d, table.size))
 
 
@@ -185,6 +187,7 @@ def _fit_table(space: AbstractManifold, box: Box, tolerance: Number) -> tuple[Fl
     distances = _sampler(space, box)
     tests = _test_pairs(space.dim)
     evaluate = jax.jit(jax.vmap(_evaluate, (None, 0, 0)))
+    # On an unbounded coordinate the metric does not depend, and the distance neither.
     degrees = np.where(np.isinf(box.half), 0, 6)
     terms = 3
     # The first table comes before the tests: it has few pairs, so that a distance that is not found is told soon.
@@ -193,15 +196,18 @@ def _fit_table(space: AbstractManifold, box: Box, tolerance: Number) -> tuple[Fl
     last = np.inf
     stalled = 0
     while True:
+        # A bad polynomial may be negative: then its error is all of the distance.
         found = np.maximum(evaluate(table, tests.u, tests.d), 0)
-        error = SAFETY * float(np.max(np.abs(np.sqrt(found / wanted) - 1)))
+        relative_errors = np.sqrt(found / wanted) - 1
+        error = SAFETY * float(np.max(np.abs(relative_errors)))
         if error <= tolerance:
             return table, error
         # Rounding, or a metric that is not smooth, leaves an error that no larger table makes smaller.
         stalled = stalled + 1 if error > last / 2 else 0
         last = error
         degrees, terms = _larger(table, degrees, terms)
-        pairs = np.prod(degrees + 1) * len(_offsets(terms, space.dim)[0])
+        d, _ = _offsets(terms, space.dim)
+        pairs = np.prod(degrees + 1) * len(d)
         too_large = 2 * terms > HIGHEST_POWER or max(degrees) > HIGHEST_DEGREE or pairs > MOST_PAIRS
         if stalled == MOST_STALLED or too_large:
             raise ValueError(
@@ -223,6 +229,7 @@ def _test_pairs(n: int) -> Pairs:
 def _larger(table: Float[np.ndarray, "..."], degrees: Int[np.ndarray, " n"], terms: int) -> tuple[np.ndarray, int]:
     """The degrees and the number of terms of the next table: those grow whose last terms are not small."""
     of_differences, of_midpoints = _tails(table, terms)
+    # What is less than a tenth of the largest adds little to the error.
     large = 0.1 * max(of_differences, np.max(of_midpoints))
     degrees = np.where(of_midpoints >= large, degrees * 3 // 2, degrees)
     return degrees, terms + int(of_differences >= large)
@@ -235,8 +242,11 @@ def _tails(table: Float[np.ndarray, "..."], terms: int) -> tuple[float, Float[np
     power = np.sum(_exponents(table.ndim - 1, terms), axis=1)
     size = np.abs(table) / 2.0 ** (power - 1)
     of_differences = size[..., power == 2 * terms].max()
-    axes = range(size.ndim - 1)
-    of_midpoints = [np.moveaxis(size, axis, 0)[-2:].max() if size.shape[axis] > 1 else 0.0 for axis in axes]
+    of_midpoints = []
+    for axis in range(size.ndim - 1):
+        # Two, since of an even function every other coefficient vanishes.
+        last_two = np.moveaxis(size, axis, 0)[-2:]
+        of_midpoints.append(last_two.max() if size.shape[axis] > 1 else 0.0)
     return float(of_differences), np.array(of_midpoints)
 
 
@@ -247,7 +257,9 @@ def _coefficients(distances: Distances, degrees: Int[np.ndarray, " n"], terms: i
     d, inverse = _offsets(terms, len(degrees))
     # Every midpoint with every difference.
     pairs = Pairs(np.repeat(u, len(d), axis=0), np.tile(d, (len(u), 1)))
-    values = distances(pairs, FEW_NODES).reshape(len(u), len(d)) / np.sum(d**2, axis=1)
+    squares = distances(pairs, FEW_NODES).reshape(len(u), len(d))
+    # In parts of |d|²: so least squares make the relative errors small.
+    values = squares / np.sum(d**2, axis=1)
     table = (values @ inverse.T).reshape(*(degrees + 1), -1)
     for axis, x in enumerate(nodes):
         to_coefficients = np.linalg.inv(np.polynomial.chebyshev.chebvander(x, len(x) - 1))
@@ -355,9 +367,12 @@ def _check_symmetry(space: AbstractManifold, box: Box) -> None:
     """ValueError unless the metric, at random points, depends on no unbounded coordinate."""
     unbounded = np.isinf(box.half)
     u = np.random.default_rng(2).uniform(-1, 1, (16, len(box.half)))
+    # Of an unbounded coordinate some values within half a turn, if it is an angle.
     points = jnp.asarray(box.centre + u * np.where(unbounded, 3.0, box.half))
     sizes = np.abs(jax.vmap(space.metric)(points))  # [point, i, j]
     slopes = np.abs(jax.vmap(jax.jacfwd(space.metric))(points))  # [point, i, j, coordinate]
+    # A derivative that is zero but for rounding is far below this part of the metric.
+    allowed = 1e-10 * sizes.max(axis=(1, 2))
     for axis in np.flatnonzero(unbounded):
-        if np.any(slopes[..., axis].max(axis=(1, 2)) > 1e-10 * sizes.max(axis=(1, 2))):
+        if np.any(slopes[..., axis].max(axis=(1, 2)) > allowed):
             raise ValueError(f"the metric depends on coordinate {axis}: give it finite bounds in lower and upper")
