@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-BOOL, WORD = np.dtype(bool), np.dtype(np.int64)
+BOOL = np.dtype(bool)
+WORD = np.dtype(np.int64)
 # The most bytes on the stack, of one array and of all arrays together; other arrays are in scratch memory. A thread has
 # a stack of some megabytes.
-MOST_OF_ONE, MOST_ON_STACK = 2**14, 2**19
+MOST_OF_ONE = 2**14
+MOST_ON_STACK = 2**19
 # The same on a graphics processor, which has a stack for each of a hundred thousand threads and more.
-MOST_OF_THREAD_ONE, MOST_OF_THREAD = 2**10, 2**14
+MOST_OF_THREAD_ONE = 2**10
+MOST_OF_THREAD = 2**14
 # In the scratch memory of a graphics processor every number takes so many bytes, whatever its type. So it does not
 # depend on the type to which thread a place belongs, and one array can take the memory that another one leaves.
 SLOT = 8
@@ -61,7 +64,11 @@ class Memory:
         rows: bool = False,
         of_threads: bool = False,
     ):
-        self.pointer, self.size, self.dtype, self.wide, self.rows = pointer, size, np.dtype(dtype), wide, rows
+        self.pointer = pointer
+        self.size = size
+        self.dtype = np.dtype(dtype)
+        self.wide = wide
+        self.rows = rows
         # On a graphics processor: a row has a number for each thread, not for each member.
         self.of_threads = of_threads
         self.version = 0
@@ -92,18 +99,22 @@ class Code:
         self.is_graphics = width is None
         self.width = width or 1
         # The instructions so far, and those that run before them, at the start of the function.
-        self.lines, self.begin = [], []
+        self.lines = []
+        self.begin = []
         # The declarations of functions and tables outside of this function, by their names.
         self.outside = {}
         # How many names have been given, and the label of the block that is being written.
-        self.count, self.label = 0, "start"
+        self.count = 0
+        self.label = "start"
         self.has_loops = False
         # A mask of the members that are computed at once: at the end of a batch some of them do not exist.
         self.inside = "%inside"
         # The function has memory on its stack, and scratch memory that its caller provides. Of both: the bytes in use
         # now, and the most that were in use.
-        self.stack, self.most_on_stack = 0, 0
-        self.scratch, self.most_scratch = 0, 0
+        self.stack = 0
+        self.most_on_stack = 0
+        self.scratch = 0
+        self.most_scratch = 0
         # The bytes that the functions that call this one have on the same stack.
         self.below = 0
         # On a graphics processor: the pieces of the stack that are in use (bytes, name), and the names of those that
@@ -111,7 +122,8 @@ class Code:
         self.taken: list[tuple[int, str]] = []
         self.free: dict[int, list[str]] = {}
         # The functions of the module that this one may call, and their texts.
-        self.functions, self.texts = {}, []
+        self.functions = {}
+        self.texts = []
         # The programs that stand in this one more than once: each becomes a function.
         self.repeated = {}
 
@@ -120,7 +132,10 @@ class Code:
     def inner(self) -> "Code":
         """The code of a function that this one calls."""
         code = Code(None if self.is_graphics else self.width)
-        code.outside, code.functions, code.texts = self.outside, self.functions, self.texts
+        # They are parts of one module, and know what it has.
+        code.outside = self.outside
+        code.functions = self.functions
+        code.texts = self.texts
         code.repeated = self.repeated
         code.below = self.below + self.stack
         return code
@@ -128,6 +143,7 @@ class Code:
     def of_library(self) -> "Code":
         """The code of a function that stands in a library, which does not know how much of the stack is in use."""
         code = Code(self.width)
+        # So it takes at most half of the stack.
         code.below = MOST_ON_STACK // 2
         return code
 
@@ -148,14 +164,16 @@ class Code:
 
     def declare_function(self, name: str, pointers: int, mask: Value):
         """Tells LLVM of such a function of a library, which is given so many addresses."""
-        given = ["ptr"] * pointers + [_type_of(x) for x in self._context("%scratch", "%mask" if mask.wide else "")]
+        context = self._context("%scratch", "%mask" if mask.wide else "")
+        given = ["ptr"] * pointers + [_type_of(x) for x in context]
         self.outside[name] = f"declare void @{name}({', '.join(given)})"
 
     def call(self, name: str, pointers: list[str], scratch: int, mask: Value):
         """Calls a function of the module, which needs so much scratch memory, for the members in the mask."""
         self.reserve(scratch)
         its_scratch = f"%{self.fresh('s')}" if scratch else "null"
-        self.lines += self._of_scratch(its_scratch) if scratch else []
+        if scratch:
+            self.lines += self._of_scratch(its_scratch)
         given = [
             *(f"ptr {pointer}" for pointer in pointers),
             *self._context(its_scratch, mask.text if mask.wide else "", self.inside),
@@ -182,7 +200,10 @@ class Code:
         """The results of a function of `add_of_number`."""
         whole = self._struct(kinds)
         all_of_them = self.new(f"call {whole} @{name}({self.with_type(x)})", x.dtype, x.wide)
-        return [self.new(f"extractvalue {whole} {all_of_them.text}, {k}", y.dtype, y.wide) for k, y in enumerate(kinds)]
+        values = []
+        for k, y in enumerate(kinds):
+            values.append(self.new(f"extractvalue {whole} {all_of_them.text}, {k}", y.dtype, y.wide))
+        return values
 
     def _struct(self, values: list[Value]) -> str:
         """The type of these values together."""
@@ -338,7 +359,8 @@ class Code:
 
     def begin_loop(self, count: int) -> tuple[Value, Callable[[], None]]:
         """(counter, what ends the loop) of a loop that is begun here and makes `count` turns."""
-        before, head = self.label, self.fresh("turn")
+        before = self.label
+        head = self.fresh("turn")
         self.jump(head)
         self.start(head)
         k = self.new(f"phi i64 [ 0, %{before} ], [ %{head}.next, %{head}.last ]", WORD, False)
@@ -363,8 +385,9 @@ class Code:
         numbers = size * self.width if wide else size
         count = _padded(numbers * np.dtype(dtype).itemsize)
         name = f"%{self.fresh('m')}"
-        most_of_one, most = (MOST_OF_THREAD_ONE, MOST_OF_THREAD) if self.is_graphics else (MOST_OF_ONE, MOST_ON_STACK)
-        if count <= most_of_one and self.below + self.stack + count <= most:
+        most_of_one = MOST_OF_THREAD_ONE if self.is_graphics else MOST_OF_ONE
+        most_of_all = MOST_OF_THREAD if self.is_graphics else MOST_ON_STACK
+        if count <= most_of_one and self.below + self.stack + count <= most_of_all:
             return Memory(self._of_stack(name, count), size, dtype, wide)
         if self.is_graphics:
             count = _padded(size * SLOT)  # for each thread
@@ -376,7 +399,8 @@ class Code:
     def _of_stack(self, name: str, count: int) -> str:
         """The address of so many bytes of the stack that are not in use, by default under this name. On a graphics
         processor each piece is one of its own, which LLVM keeps in registers where that can be."""
-        start, self.stack = self.stack, self.stack + count
+        start = self.stack
+        self.stack += count
         self.most_on_stack = max(self.most_on_stack, self.stack)
         if not self.is_graphics:
             self.begin.append(f"  {name} = getelementptr i8, ptr %stack, i64 {start}")
@@ -402,12 +426,15 @@ class Code:
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:
         """What memory is taken within it is free again afterwards."""
-        kept, before = (self.stack, self.scratch), len(self.taken)
+        stack = self.stack
+        scratch = self.scratch
+        taken_before = len(self.taken)
         yield
-        self.stack, self.scratch = kept
-        for count, name in self.taken[before:]:
+        self.stack = stack
+        self.scratch = scratch
+        for count, name in self.taken[taken_before:]:
             self.free.setdefault(count, []).append(name)
-        del self.taken[before:]
+        del self.taken[taken_before:]
 
     def opening(self) -> list[str]:
         """The instructions at the start of the function."""
@@ -419,6 +446,7 @@ class Code:
         """Memory in which these numbers stand before the program begins."""
         stored = self._type_in_memory(numbers.dtype)
         one = self.type(stored, False)
+        # The same numbers are one table, wherever they stand in the module.
         digest = hashlib.sha256(numbers.tobytes()).hexdigest()[:16]
         name = f"@table.{digest}.{one}.{numbers.size}"
         values = ", ".join(f"{one} {self.constant(x).text}" for x in numbers.astype(stored))
@@ -474,9 +502,12 @@ class Code:
         """The number at a place."""
         if place.version != place.memory.version:
             raise NotUnderstood("an array that is changed and then used as it was")
-        memory, stored = place.memory, self._type_in_memory(place.memory.dtype)
-        address, wide = self.address(place), place.is_wide
-        kind, align = self.type(stored, wide), stored.itemsize
+        memory = place.memory
+        stored = self._type_in_memory(memory.dtype)
+        address = self.address(place)
+        wide = place.is_wide
+        kind = self.type(stored, wide)
+        align = stored.itemsize
         if address.wide:
             # Each member reads at an address of its own.
             pointers = f"<{self.width} x ptr> {address.text}"
@@ -491,6 +522,7 @@ class Code:
             args = (f"ptr {address.text}", f"i32 {align}", f"<{self.width} x i1> {self.inside}", f"{kind} {ones}")
             value = self.call_external(name, stored, True, *args)
         else:
+            # A vector is aligned at its length, up to that of the widest ones.
             align = min(64, align * (self.width if wide else 1))
             value = self.new(f"load {kind}, ptr {address.text}, align {align}", stored, wide)
         if memory.dtype == BOOL:
@@ -502,7 +534,8 @@ class Code:
 
     def store(self, value: Value, place: Place, mask: Value | None = None):
         """Writes a number to a place; with a mask only where it holds."""
-        memory, stored = place.memory, self._type_in_memory(place.memory.dtype)
+        memory = place.memory
+        stored = self._type_in_memory(memory.dtype)
         # If members have places of their own, the mask is given to the scatter below. Else the whole vector is written,
         # with the old numbers outside of the mask.
         has_own_places = place.moved is not None and place.moved.wide
@@ -512,7 +545,8 @@ class Code:
             value = self.select(mask, value, self.load(place))
         if memory.dtype == BOOL:
             value = self.new(f"zext {self.with_type(value)} to {self.type(stored, value.wide)}", stored, value.wide)
-        address, align = self.address(place), stored.itemsize
+        address = self.address(place)
+        align = stored.itemsize
         if address.wide:
             inside = Value(self.inside, BOOL, True)
             which = self.widen(inside if mask is None else self.both(mask, inside))

@@ -11,6 +11,7 @@ from geodyn._engine.llvm.code import BOOL, Code, Value
 FUSED = "contract"
 FLOAT = {"add": f"fadd {FUSED}", "sub": f"fsub {FUSED}", "mul": f"fmul {FUSED}", "div": "fdiv", "rem": "frem"}
 WHOLE = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
+# Of floats: a NaN is equal to nothing, and neither less nor greater (o, ordered); it differs from all (u, unordered).
 COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 ROUNDED = {"floor": "floor", "ceil": "ceil", "sqrt": "sqrt"}
 SHIFTS = {"shift_left": "shl", "shift_right_arithmetic": "ashr", "shift_right_logical": "lshr"}
@@ -55,33 +56,38 @@ def _number(code: Code, x: np.typing.ArrayLike, like: Value) -> Value:
 def _divide_whole(code: Code, name: str, a: Value, b: Value) -> Value:
     """Division of whole numbers, for which the processor stops the process where there is no quotient: by zero JAX
     gives −1 (all bits), with the remainder a; the smallest number by −1 gives itself, with the remainder 0."""
-    zero, one = _number(code, 0, b), _number(code, 1, b)
+    zero = _number(code, 0, b)
+    one = _number(code, 1, b)
     by_zero = _compare(code, "eq", b, zero)
-    bad = by_zero
+    has_no_quotient = by_zero
     if a.dtype.kind == "i":
-        least = _compare(code, "eq", a, _number(code, np.iinfo(a.dtype).min, a))
-        overflows = code.both(least, _compare(code, "eq", b, _number(code, -1, b)))
-        bad = _binary(code, "or", bad, overflows)
-    safe = code.select(bad, one, b)
+        is_least = _compare(code, "eq", a, _number(code, np.iinfo(a.dtype).min, a))
+        overflows = code.both(is_least, _compare(code, "eq", b, _number(code, -1, b)))
+        has_no_quotient = _binary(code, "or", by_zero, overflows)
+    # Divided by 1 the smallest number gives itself, with the remainder 0.
+    safe = code.select(has_no_quotient, one, b)
     sign = "s" if a.dtype.kind == "i" else "u"
     value = _binary(code, f"{sign}{name}", a, safe)
-    return code.select(by_zero, _result_by_zero(code, name, a), value)
+    return code.select(by_zero, _result_of_division_by_zero(code, name, a), value)
 
 
-def _result_by_zero(code: Code, name: str, a: Value) -> Value:
+def _result_of_division_by_zero(code: Code, name: str, a: Value) -> Value:
     """The quotient, all of whose bits are set, or the remainder of a division of whole numbers by zero."""
     if name == "rem":
         return a
-    all_bits = -1 if a.dtype.kind == "i" else np.iinfo(a.dtype).max
-    return _number(code, all_bits, a)
+    return code.constant(_all_bits(a.dtype))
 
 
 def _shift(code: Code, name: str, a: Value, by: Value) -> Value:
     """A shift by as many bits as the number has, or more, leaves nothing but the sign."""
     last = _number(code, 8 * a.dtype.itemsize - 1, by)
-    too_far = code.new(f"icmp ugt {code.with_type(by)}, {(code.widen(last) if by.wide else last).text}", BOOL, by.wide)
+    limit = code.widen(last) if by.wide else last
+    # Compared without signs, so that a negative number is too far too.
+    too_far = code.new(f"icmp ugt {code.with_type(by)}, {limit.text}", BOOL, by.wide)
     value = _binary(code, SHIFTS[name], a, code.select(too_far, last, by))
-    return value if name == "shift_right_arithmetic" else code.select(too_far, _number(code, 0, a), value)
+    if name == "shift_right_arithmetic":
+        return value
+    return code.select(too_far, _number(code, 0, a), value)
 
 
 def _negative(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
@@ -90,19 +96,20 @@ def _negative(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     return _binary(code, "sub", _number(code, 0, a), a)
 
 
-def _size(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
+def _absolute_value(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     if dtype.kind == "f":
         return code.intrinsic("fabs", dtype, a)
-    return (
-        a
-        if dtype.kind == "u"
-        else code.select(_compare(code, "lt", a, _number(code, 0, a)), _negative(code, dtype, {}, a), a)
-    )
+    if dtype.kind == "u":
+        return a
+    is_negative = _compare(code, "lt", a, _number(code, 0, a))
+    return code.select(is_negative, _negative(code, dtype, {}, a), a)
 
 
 def _sign(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
-    zero, one = _number(code, 0, a), _number(code, 1, a)
+    zero = _number(code, 0, a)
+    one = _number(code, 1, a)
     if dtype.kind == "f":
+        # A zero keeps its sign, and a NaN is its own.
         unchanged = _binary(code, "or", _compare(code, "eq", a, zero), _compare(code, "ne", a, a))
         return code.select(unchanged, a, code.intrinsic("copysign", dtype, one, a))
     if dtype.kind == "u":
@@ -114,7 +121,8 @@ def _sign(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
 def _extreme(name: str) -> Callable[..., Value]:
     def rule(code: Code, dtype: np.dtype, params: dict, a: Value, b: Value) -> Value:
         first = _compare(code, name, a, b)
-        if dtype.kind == "f":  # A NaN in either is the result.
+        if dtype.kind == "f":
+            # A NaN in either is the result: if it is b, no comparison chooses a.
             first = _binary(code, "or", first, _compare(code, "ne", a, a))
         return code.select(first, a, b)
 
@@ -122,19 +130,22 @@ def _extreme(name: str) -> Callable[..., Value]:
 
 
 def _clamp(code: Code, dtype: np.dtype, params: dict, least: Value, x: Value, most: Value) -> Value:
-    return RULES["min"](code, dtype, params, RULES["max"](code, dtype, params, least, x), most)
+    at_least = RULES["max"](code, dtype, params, least, x)
+    return RULES["min"](code, dtype, params, at_least, most)
 
 
-def _opposite(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
-    return _binary(
-        code,
-        "xor",
-        a,
-        code.constant(np.asarray(True if dtype == BOOL else -1 if dtype.kind == "i" else np.iinfo(dtype).max, dtype)),
-    )
+def _complement(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
+    return _binary(code, "xor", a, code.constant(_all_bits(dtype)))
 
 
-def _finite(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
+def _all_bits(dtype: np.dtype) -> np.ndarray:
+    """The whole number, or the truth value, all of whose bits are set."""
+    if dtype == BOOL:
+        return np.asarray(True)
+    return np.asarray(-1 if dtype.kind == "i" else np.iinfo(dtype).max, dtype)
+
+
+def _is_finite(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     return _compare(code, "lt", code.intrinsic("fabs", a.dtype, a), _number(code, np.inf, a))
 
 
@@ -147,7 +158,8 @@ def _select(code: Code, dtype: np.dtype, params: dict, which: Value, *cases: Val
     if which.dtype == BOOL:
         return code.select(which, cases[1], cases[0])
     value = cases[-1]
-    for k, case in reversed(list(enumerate(cases[:-1]))):
+    for k in reversed(range(len(cases) - 1)):
+        case = cases[k]
         value = code.select(_compare(code, "eq", which, _number(code, k, which)), case, value)
     return value
 
@@ -161,45 +173,55 @@ def _same_bits(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
 
 
 def _convert(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
-    to, kinds = code.type(dtype, a.wide), (a.dtype.kind, dtype.kind)
+    kind = a.dtype.kind
+    new_kind = dtype.kind
     if dtype == BOOL:
         return _compare(code, "ne", a, _number(code, 0, a))
-    if kinds == ("f", "f"):
+    if kind == "f" and new_kind == "f":
         instruction = "fpext" if dtype.itemsize > a.dtype.itemsize else "fptrunc"
-    elif kinds[0] == "f":  # Beyond the range it is the nearest number, and of a NaN 0.
-        signed = "s" if kinds[1] == "i" else "u"
+    elif kind == "f":
+        # Beyond the range it is the nearest number, and of a NaN 0.
+        signed = "s" if new_kind == "i" else "u"
         name = f"llvm.fpto{signed}i.sat.{code.suffix(dtype, a.wide)}.{code.suffix(a.dtype, a.wide)}"
         return code.call_external(name, dtype, a.wide, code.with_type(a))
-    elif kinds[1] == "f":
-        instruction = "sitofp" if kinds[0] == "i" else "uitofp"
+    elif new_kind == "f":
+        instruction = "sitofp" if kind == "i" else "uitofp"
     elif a.dtype != BOOL and dtype.itemsize == a.dtype.itemsize:
         return Value(a.text, dtype, a.wide)
     elif a.dtype != BOOL and dtype.itemsize < a.dtype.itemsize:
         instruction = "trunc"
     else:
-        instruction = "sext" if kinds[0] == "i" else "zext"
-    return code.new(f"{instruction} {code.with_type(a)} to {to}", dtype, a.wide)
+        instruction = "sext" if kind == "i" else "zext"
+    return code.new(f"{instruction} {code.with_type(a)} to {code.type(dtype, a.wide)}", dtype, a.wide)
 
 
-def _in_order(code: Code, dtype: np.dtype, params: dict, a: Value, b: Value) -> Value:
+def _is_less(code: Code, dtype: np.dtype, params: dict, a: Value, b: Value) -> Value:
     """Whether a < b, where a NaN comes last."""
     less = _compare(code, "lt", a, b)
     if a.dtype.kind != "f":
         return less
-    return _binary(code, "or", less, code.both(_compare(code, "eq", a, a), _compare(code, "ne", b, b)))
+    a_is_number = _compare(code, "eq", a, a)
+    b_is_nan = _compare(code, "ne", b, b)
+    return _binary(code, "or", less, code.both(a_is_number, b_is_nan))
 
 
+def _is_not_greater(code: Code, dtype: np.dtype, params: dict, a: Value, b: Value) -> Value:
+    """Whether a ≤ b, where a NaN comes last."""
+    return _complement(code, BOOL, params, _is_less(code, dtype, params, b, a))
+
+
+# Each rule is given the code, the type of the result, the parameters of JAX's operation, and its numbers.
 RULES = {
-    "lt_to": _in_order,
-    "le_to": lambda code, dtype, params, a, b: _opposite(code, BOOL, params, _in_order(code, dtype, params, b, a)),
+    "lt_to": _is_less,
+    "le_to": _is_not_greater,
     "neg": _negative,
-    "abs": _size,
+    "abs": _absolute_value,
     "sign": _sign,
     "max": _extreme("gt"),
     "min": _extreme("lt"),
     "clamp": _clamp,
-    "not": _opposite,
-    "is_finite": _finite,
+    "not": _complement,
+    "is_finite": _is_finite,
     "round": _round,
     "select_n": _select,
     "bitcast_convert_type": _same_bits,

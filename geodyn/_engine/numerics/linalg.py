@@ -12,9 +12,11 @@ import jax.numpy as jnp
 from geodyn._engine.native import for_each
 from geodyn._foundations.typing import Array, Float, Int
 
+# Up to this size elimination takes less time than a call of LAPACK.
 LARGEST_ELIMINATION = 16
 # By so much may the product of a matrix and its inverse differ from the unit matrix, for one refinement to suffice.
 LARGEST_DEFECT = 1e-3
+# At most so many vectors are processed at once, and so many numbers of them.
 LARGEST_BATCH = 64
 LARGEST_BATCH_SIZE = 2**15
 
@@ -41,6 +43,7 @@ def adjugate(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
         return _adjugate_of_three(a)
     rows = []
     for i in range(n):
+        # The transpose of the matrix of cofactors: row i has the minors without column i.
         rows.append([(-1) ** (i + j) * _minor(a, j, i) for j in range(n)])
     return jnp.stack([jnp.stack(row) for row in rows])
 
@@ -143,9 +146,12 @@ def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:
         pivot = index == jnp.argmax(jnp.where(index >= k, jnp.abs(column), -1.0))
 
         def at_pivot(x: Array) -> Array:
-            return jnp.sum(jnp.where(pivot.reshape(-1, *[1] * (x.ndim - 1)), x, 0), axis=0)
+            further_axes = [1] * (x.ndim - 1)
+            return jnp.sum(jnp.where(pivot.reshape(-1, *further_axes), x, 0), axis=0)
 
         # Rows k and the pivot's are exchanged. By masks too, since our compiler copies a small array to change a part.
+        # Column k of a becomes one of the unit matrix, which is not kept: in its place stands that of the inverse,
+        # which before this turn is one of the unit matrix. Hence the 1 and the 0.
         row = jnp.where(here, 1, at_pivot(a)) / at_pivot(column)
         order = jnp.where(here, at_pivot(order), jnp.where(pivot, order[k], order))
         rest = jnp.where(here[None], 0, jnp.where(pivot[:, None], a[k][None], a))
@@ -155,7 +161,8 @@ def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:
 
     a, order = jax.lax.fori_loop(0, n, eliminate, (a, index))
     # The matrix inverted has the rows of a in this order, and so its inverse has the columns in this order.
-    return a[:, jnp.zeros_like(order).at[order].set(index)]
+    place_in_order = jnp.zeros_like(order).at[order].set(index)
+    return a[:, place_in_order]
 
 
 def refined(matrix: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -180,7 +187,9 @@ class Factors(NamedTuple):
 
     def solve(self, b: Float[Array, " n"]) -> Float[Array, " n"]:
         """x with a x = b."""
-        return jax.scipy.linalg.lu_solve(self.lu, b) if self.inverse is None else self.inverse @ b
+        if self.inverse is None:
+            return jax.scipy.linalg.lu_solve(self.lu, b)
+        return self.inverse @ b
 
 
 def factorise(a: Float[Array, "n n"], largest_elimination: int = LARGEST_ELIMINATION) -> Factors:
