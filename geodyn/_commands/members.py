@@ -1,12 +1,15 @@
 """The table [sweep] of a scenario file: numbers of the file that vary, on a grid or at random."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from geodyn._foundations.files.toml import Source
 
-RANGE, DRAWS = {"from", "to", "count", "log"}, ("normal", "uniform")
+RANGE = {"from", "to", "count", "log"}
+# Each is a method of NumPy's random generators, with two parameters.
+DRAWS = ("normal", "uniform")
 WANTED = (
     "a list of values, {from = …, to = …, count = …} (with log = true for a geometric progression), "
     "{normal = [mean, deviation]} or {uniform = [low, high]}"
@@ -46,8 +49,10 @@ def members_of(source: Source) -> Sweep:
     seed = source.get(("sweep", "seed"), int, 0)
     if draws < 1:
         source.fail(("sweep", "draws"), f"'draws' must be at least 1, got {draws}")
-    named = [(name,) for name in table if name not in ("draws", "seed")]
-    entries = {key: entry for first in named for key, entry in _entries(first, table[first[0]])}
+    entries: dict[tuple, Any] = {}
+    for name, entry in table.items():
+        if name not in ("draws", "seed"):
+            entries.update(_entries((name,), entry))
     if not entries:
         source.fail(("sweep",), "[sweep] names no number of this file, as spring.stiffness = [1.0, 2.0] does")
     places = {".".join(key): _place(source, key) for key in entries}
@@ -57,16 +62,19 @@ def members_of(source: Source) -> Sweep:
             ("sweep", "draws"), "'draws' goes with random numbers, {normal = …} or {uniform = …}; there are none"
         )
     meshes = np.meshgrid(*grid.values(), indexing="ij")
+    # All draws at the first point of the grid, then all at the second, …
     values = {name: np.repeat(mesh.reshape(-1), draws) for name, mesh in zip(grid, meshes, strict=True)}
     count = draws * (meshes[0].size if meshes else 1)
     random = np.random.default_rng(seed)
     for key, entry in entries.items():
         if _is_random(entry):
             values[".".join(key)] = _drawn(source, key, entry, random, count)
-    return Sweep(places, {name: values[name] for name in places}, grid, draws)
+    # In the order of the file.
+    ordered = {name: values[name] for name in places}
+    return Sweep(places, ordered, grid, draws)
 
 
-def _entries(key: tuple, entry: Any):
+def _entries(key: tuple, entry: Any) -> Iterator[tuple[tuple, Any]]:
     """(key, entry) for each number that a dotted key such as spring.stiffness names."""
     if isinstance(entry, dict) and not (RANGE | set(DRAWS)) & set(entry):
         for name, inner in entry.items():
@@ -88,11 +96,14 @@ def _place(source: Source, key: tuple) -> tuple:
         if isinstance(value, list) and not word.isdigit() and len(value) == 1:
             place = (*place, 0)
             value = value[0]
-        steps: dict[str, Any] = {str(i): i for i in (value if isinstance(value, dict) else range(len(value)))}
-        if word not in steps:
-            source.fail(("sweep", *key), f"{name} is no number of this file: there are {', '.join(steps)}, no {word!r}")
-        place = (*place, steps[word])
-        value = value[steps[word]]
+        # The keys of a table, or the indices of a list, by the words for them.
+        indices = value if isinstance(value, dict) else range(len(value))
+        by_word: dict[str, Any] = {str(index): index for index in indices}
+        if word not in by_word:
+            there_are = ", ".join(by_word)
+            source.fail(("sweep", *key), f"{name} is no number of this file: there are {there_are}, no {word!r}")
+        place = (*place, by_word[word])
+        value = value[by_word[word]]
         if not isinstance(value, dict | list) and word is not key[-1]:
             source.fail(("sweep", *key), f"{name} is no number of this file: {word!r} is {value!r}")
     if not _is_number(value):
@@ -112,11 +123,13 @@ def _axis(source: Source, key: tuple, entry: Any) -> np.ndarray:
     log = entry.get("log", False)
     first = entry.get("from", "")
     last = entry.get("to", "")
-    if set(entry) - RANGE or not isinstance(count, int) or count < 1 or not _is_number(first) or not _is_number(last):
+    is_count = isinstance(count, int) and count >= 1
+    if set(entry) - RANGE or not is_count or not _is_number(first) or not _is_number(last):
         source.fail(place, f"{name} must be {WANTED}; got {entry!r}")
     if log and not first * last > 0:
         source.fail(place, f"from and to of {name} must have one sign with log = true; got {first} and {last}")
-    return (np.geomspace if log else np.linspace)(first, last, count)
+    spaced = np.geomspace if log else np.linspace
+    return spaced(first, last, count)
 
 
 def _is_number(x: Any) -> bool:
@@ -127,7 +140,9 @@ def _drawn(source: Source, key: tuple, entry: dict, random: np.random.Generator,
     """Random values of one number for all members."""
     kind = next(kind for kind in DRAWS if kind in entry)
     name = ".".join(key)
+    # Mean and deviation, or the two bounds.
     first, second = source.get(("sweep", *key, kind), (2,))
-    if len(entry) > 1 or (second < 0 if kind == "normal" else second < first):
+    is_wrong = second < 0 if kind == "normal" else second < first
+    if len(entry) > 1 or is_wrong:
         source.fail(("sweep", *key), f"{name} must be {WANTED}; got {entry!r}")
     return getattr(random, kind)(first, second, count)

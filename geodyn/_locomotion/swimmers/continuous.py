@@ -44,8 +44,10 @@ class AbstractBackbone(AbstractSwimmer):
     def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         nodes, weights = self.quadrature()
         drag = self.drag * self.length * jnp.asarray(weights, r.dtype)
+        # Along the body, across it, and against turning: pieces are so short that their own turning costs nothing.
+        drags = jnp.stack([drag, self.drag_ratio * drag, 0 * drag], axis=1)
         poses, rates = jax.jvp(lambda r: self.centreline(r, nodes), (r,), (rdot,))
-        return resistive_power(poses, rates, jnp.stack([drag, self.drag_ratio * drag, 0 * drag], axis=1), xi)
+        return resistive_power(poses, rates, drags, xi)
 
     @checked
     def outline(self, r: Float[Array, " m"]) -> Float[Array, "1 points 2"]:
@@ -117,10 +119,11 @@ class Serpenoid(AbstractBackbone):
     @checked
     def centreline(self, r: Float[Array, " m"], s: Float[np.ndarray, " S"]) -> Float[Array, "S 3"]:
         """Positions and headings (x, y, angle) of the points s in [0, 1] of the body, in its frame."""
-        shapes = jax.vmap(self._modes)(jnp.asarray(_gauss(self.nodes)[0], r.dtype))
+        nodes, _ = _gauss(self.nodes)
+        shapes = jax.vmap(self._modes)(jnp.asarray(nodes, r.dtype))
         if shapes.shape[1:] != r.shape:
             raise ValueError(f"Serpenoid: modes gives {shapes.shape[1:]} numbers, but the shape r has {r.shape}.")
-        return _bent(self.length, shapes @ r, s)
+        return _centreline_of(self.length, shapes @ r, s)
 
     def quadrature(self):
         return _gauss(self.nodes)
@@ -217,12 +220,15 @@ class TriangleWave(AbstractBackbone):
     @checked
     def centreline(self, r: Float[Array, "2"], s: Float[np.ndarray, " S"]) -> Float[Array, "S 3"]:
         """Positions and headings (x, y, angle) of the points s in [0, 1] of the body, in its frame."""
-        angles = 2 * jnp.pi * self.waves * jnp.asarray(_gauss(self.nodes)[0], r.dtype)
+        nodes, _ = _gauss(self.nodes)
+        angles = 2 * jnp.pi * self.waves * jnp.asarray(nodes, r.dtype)
         wave = r[0] * jnp.cos(angles) + r[1] * jnp.sin(angles)
         if self.sharpness == 1:
-            return _bent(self.length, wave, s)
+            return _centreline_of(self.length, wave, s)
+        # |r| cosⁿ = (|r| cos) cosⁿ⁻¹.
         size = jnp.sqrt(jnp.sum(r**2))
-        return _bent(self.length, _turn_of(int(self.sharpness)) * wave * (wave / size) ** (self.sharpness - 1), s)
+        bend = _turn_of(int(self.sharpness)) * wave * (wave / size) ** (self.sharpness - 1)
+        return _centreline_of(self.length, bend, s)
 
     def quadrature(self):
         return _gauss(self.nodes)
@@ -287,23 +293,30 @@ class ConstantCurvature(AbstractBackbone):
     def _starts(self, r: Float[Array, " m"]) -> Float[Array, "m 3"]:
         """Position and heading of the beginning of each piece, seen from the tail."""
         turns = r / self.pieces
-        ends = jnp.cumsum(turns)
-        angles = ends - turns
+        # What all earlier pieces turn, and in the same way how far they lead.
+        angles = jnp.cumsum(turns) - turns
         steps = self._chord(r, jnp.full_like(r, 1 / self.pieces), angles)
         places = jnp.cumsum(steps, axis=0) - steps
         return jnp.concatenate([places, angles[:, None]], axis=1)
 
-    def _points(self, r: Float[Array, " m"], starts: Float[Array, "m 3"], s: np.ndarray) -> Float[Array, "S 3"]:
+    def _points(
+        self, r: Float[Array, " m"], starts: Float[Array, "m 3"], s: Float[np.ndarray, " S"]
+    ) -> Float[Array, "S 3"]:
         """Position and heading of points of the body, seen from the tail."""
+        # The head, s = 1, is the end of the last piece.
         piece = np.minimum((s * self.pieces).astype(int), self.pieces - 1)
         along = jnp.asarray(s - piece / self.pieces, r.dtype)
         start = starts[piece]
         bend = r[piece]
         places = start[:, :2] + self._chord(bend, along, start[:, 2])
-        return jnp.concatenate([places, (start[:, 2] + bend * along)[:, None]], axis=1)
+        headings = start[:, 2] + bend * along
+        return jnp.concatenate([places, headings[:, None]], axis=1)
 
-    def _chord(self, bend: Float[Array, " S"], along: Float[Array, " S"], angle: Float[Array, " S"]):
-        """The chords [S, 2] of arcs with so much bend over the length of the body, which begin at these headings."""
+    def _chord(
+        self, bend: Float[Array, " S"], along: Float[Array, " S"], angle: Float[Array, " S"]
+    ) -> Float[Array, "S 2"]:
+        """The chords of arcs with so much bend over the length of the body, which begin at these headings."""
+        # An arc of the length ℓ that turns by 2h has a chord of ℓ sin(h)/h, at the angle h to its beginning.
         half = bend * along / 2
         size = self.length * along * jax.vmap(sine_ratio)(half**2)
         return size[:, None] * jnp.stack([jnp.cos(angle + half), jnp.sin(angle + half)], axis=1)
@@ -311,7 +324,8 @@ class ConstantCurvature(AbstractBackbone):
     def quadrature(self):
         nodes, weights = _gauss(self.nodes)
         starts = np.arange(self.pieces)[:, None]
-        return ((starts + nodes) / self.pieces).ravel(), np.tile(weights / self.pieces, self.pieces)
+        of_all_pieces = (starts + nodes) / self.pieces
+        return of_all_pieces.ravel(), np.tile(weights / self.pieces, self.pieces)
 
 
 def _turn_of(sharpness: int) -> float:
@@ -320,15 +334,18 @@ def _turn_of(sharpness: int) -> float:
     return float(np.prod((even + 1) / even))
 
 
-def _bent(length: Number, bend: Float[Array, " n"], s: np.ndarray) -> Float[Array, "S 3"]:
+def _centreline_of(length: Number, bend: Float[Array, " n"], s: np.ndarray) -> Float[Array, "S 3"]:
     """Positions and headings of the points s of a body, seen from its middle, from its curvature times its length at
     as many nodes of Gauss and Legendre as `bend` has."""
     count = bend.size
-    nodes = tuple(_gauss(count)[0])
-    angle = jnp.asarray(_from_the_middle(count, nodes), bend.dtype) @ bend
-    integral = jnp.asarray(_from_the_middle(count, tuple(s)), bend.dtype)
-    place = length * integral @ jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
-    return jnp.concatenate([place, (integral @ bend)[:, None]], axis=1)
+    nodes, _ = _gauss(count)
+    to_nodes = jnp.asarray(_integrals_from_middle(count, tuple(nodes)), bend.dtype)
+    to_points = jnp.asarray(_integrals_from_middle(count, tuple(s)), bend.dtype)
+    # The heading is the integral of the curvature, and the place that of the unit vector with this heading.
+    angle = to_nodes @ bend
+    place = length * to_points @ jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+    heading = to_points @ bend
+    return jnp.concatenate([place, heading[:, None]], axis=1)
 
 
 @functools.cache
@@ -339,8 +356,11 @@ def _gauss(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @functools.cache
-def _from_the_middle(count: int, s: tuple[float, ...]) -> np.ndarray:
+def _integrals_from_middle(count: int, s: tuple[float, ...]) -> np.ndarray:
     """The matrix of `∫_{1/2}^s f` from the values of f at the nodes, exact for polynomials up to degree count − 1."""
+    nodes, _ = _gauss(count)
+    # On [−1, 1], where ds = dx/2: the integrals of the Legendre polynomials P_k, k < count.
     x = 2 * np.array(s) - 1
     integrals = np.stack([legendre.legval(x, legendre.legint(p, lbnd=0)) for p in np.eye(count)], axis=1) / 2
-    return integrals @ np.linalg.inv(legendre.legvander(2 * _gauss(count)[0] - 1, count - 1))
+    to_coefficients = np.linalg.inv(legendre.legvander(2 * nodes - 1, count - 1))
+    return integrals @ to_coefficients

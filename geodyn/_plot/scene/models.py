@@ -45,13 +45,15 @@ def model_of(
         if shape not in ((2,), (3,)):
             raise ValueError(f"model must be a function x[{space.dim}] -> [2 or 3], got the shape {shape}")
         return Model("", name, lambda x: _mesh(name, x))
-    fitting = {key: model for key, build in MODELS.items() if (model := build(space, x))}
+    built = {key: build(space, x) for key, build in MODELS.items()}
+    fitting = {key: model for key, model in built.items() if model is not None}
     if name is not None and name not in fitting:
         raise ValueError(
             f"model {name!r} does not fit {type(space).__name__} of dimension {space.dim}: take "
             f"{', '.join(map(repr, fitting))} or a function x[{space.dim}] -> [2 or 3]"
         )
-    return _label(fitting[next(iter(fitting)) if name is None else name], space, labels)
+    first = next(iter(fitting))
+    return _label(fitting[first if name is None else name], space, labels)
 
 
 def _label(model: Model, space: AbstractManifold, labels: Labels) -> Model:
@@ -114,7 +116,8 @@ def _stereographic(space: AbstractManifold, x: np.ndarray | None) -> Model | Non
     if x is not None:
         X = places_of(space.embed, x)
         axes = X.shape[1]
-        # The cosine of the distance from each X_i, and then from each −X_i, to the nearest of the points x.
+        # The cosine of the distance from each X_i, and then from each −X_i, to the nearest of the points x. Rounded, so
+        # that rounding errors do not decide between equally far ones.
         nearness = np.round(np.concatenate([X.max(axis=0), -X.min(axis=0)]), 6)
         # Of equally far points the last, which is the centre of the stereographic chart.
         farthest = 2 * axes - 1 - int(np.argmin(nearness[::-1]))
@@ -125,7 +128,9 @@ def _stereographic(space: AbstractManifold, x: np.ndarray | None) -> Model | Non
         X = space.embed(x)
         return (jnp.delete(X, axis) / (1 - sign * X[axis]))[:3]
 
-    title = f"stereographic projection from {'+' if sign > 0 else '−'}$X_{{{axis % (space.dim + 1) + 1}}}$"
+    # Named from 1 on; the axis may be −1.
+    number = axis % (space.dim + 1) + 1
+    title = f"stereographic projection from {'+' if sign > 0 else '−'}$X_{{{number}}}$"
     return Model(title, place, lambda x: _round(min(space.dim, 3)))
 
 
@@ -155,8 +160,10 @@ def _cylinder(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
         return None
     plane_is_first = space.a.dim == 2
     plane = space.a if plane_is_first else space.b
-    in_plane, axis = (slice(0, 2), slice(2, 3)) if plane_is_first else (slice(1, 3), slice(0, 1))
-    name = {Hyperbolic: "ball", Sphere: "stereographic", Euclidean: "cartesian"}.get(type(plane), "coordinates")
+    in_plane = slice(0, 2) if plane_is_first else slice(1, 3)
+    axis = slice(2, 3) if plane_is_first else slice(0, 1)
+    names = {Hyperbolic: "ball", Sphere: "stereographic", Euclidean: "cartesian"}
+    name = names.get(type(plane), "coordinates")
     flat = model_of(plane, name, None if x is None else x[:, in_plane])
 
     def backdrop(x: np.ndarray) -> Lines:
@@ -188,8 +195,14 @@ def _walls(rings: Lines, heights: np.ndarray) -> Lines:
     """Cylinders over rings in the plane, between the least and the greatest height."""
     levels = np.linspace(heights.min(), heights.max(), 5)
     # An upright line at every 15th point of a ring, whose last point is its first.
-    upright = [np.stack([np.append(p, h) for h in levels]) for ring in rings for p in ring[:-1:15]]
-    return upright + [np.column_stack([ring, np.full(len(ring), h)]) for ring in rings for h in levels]
+    lines = []
+    for ring in rings:
+        for point in ring[:-1:15]:
+            lines.append(np.stack([np.append(point, height) for height in levels]))
+    for ring in rings:
+        for height in levels:
+            lines.append(np.column_stack([ring, np.full(len(ring), height)]))
+    return lines
 
 
 def _coordinates(space: AbstractManifold, x: np.ndarray | None) -> Model:
@@ -210,6 +223,7 @@ MODELS = {
 
 
 def _pad(x: Float[Array, " n"]) -> Array:
+    """A point of the plane or of space: a line lies in the plane, and of many coordinates there are three."""
     return jnp.append(x, 0.0 * x) if x.shape[0] == 1 else x[:3]
 
 
@@ -218,18 +232,19 @@ def _names(dim: int) -> tuple[str, ...]:
 
 
 def _round(dim: int) -> Lines:
-    """The unit circle or sphere."""
+    """The unit circle in the plane, or circles of latitude and longitude of the unit sphere."""
     angle = np.linspace(0, 2 * np.pi, 181)
     cos = np.cos(angle)
     sin = np.sin(angle)
     if dim == 2:
         return [np.column_stack([cos, sin])]
-    circles = [
-        np.column_stack([np.sqrt(1 - h**2) * cos, np.sqrt(1 - h**2) * sin, np.full_like(cos, h)])
-        for h in np.sin(np.linspace(-np.pi / 2, np.pi / 2, 9))[1:-1]
-    ]
-    turns = np.linspace(0, np.pi, 6, endpoint=False)
-    return circles + [np.column_stack([cos * np.cos(turn), cos * np.sin(turn), sin]) for turn in turns]
+    lines = []
+    for height in np.sin(np.linspace(-np.pi / 2, np.pi / 2, 9))[1:-1]:
+        radius = np.sqrt(1 - height**2)
+        lines.append(np.column_stack([radius * cos, radius * sin, np.full_like(cos, height)]))
+    for turn in np.linspace(0, np.pi, 6, endpoint=False):
+        lines.append(np.column_stack([cos * np.cos(turn), cos * np.sin(turn), sin]))
+    return lines
 
 
 def _ground(points: np.ndarray) -> Lines:
@@ -237,6 +252,7 @@ def _ground(points: np.ndarray) -> Lines:
     low = points.min(axis=0)
     high = points.max(axis=0)
     margin = 0.1 * (high - low).max()
+    # The last coordinate is the height.
     sides = [np.linspace(a - margin, b + margin, 9) for a, b in zip(low[:-1], high[:-1])]
     if len(sides) == 1:
         return [np.column_stack([sides[0], 0 * sides[0]])]
@@ -259,11 +275,15 @@ def _mesh(place: Callable, x: np.ndarray, lines: int = 25, samples: int = 97) ->
     ranges = []
     for i in range(2):
         turned = places_of(place, x + 2 * np.pi * np.eye(2)[i])
+        # Up to a difference that no one sees in the picture.
         periodic = np.allclose(turned, here, rtol=0, atol=1e-4 * np.ptp(here, axis=0).max())
         ranges.append((low[i], low[i] + 2 * np.pi) if periodic else (low[i] - margin, high[i] + margin))
     fine = [np.linspace(low, high, samples) for low, high in ranges]
     coarse = [np.linspace(low, high, lines) for low, high in ranges]
     # The rows of a grid are coordinate lines: in the first grid those along the first coordinate, in the second those
     # along the second one.
-    grids = np.meshgrid(fine[0], coarse[1]), np.meshgrid(fine[1], coarse[0])[::-1]
-    return [line for grid in grids for line in places_of(place, np.stack(grid, axis=-1))]
+    first, second = np.meshgrid(fine[0], coarse[1])
+    along_first = np.stack([first, second], axis=-1)
+    second, first = np.meshgrid(fine[1], coarse[0])
+    along_second = np.stack([first, second], axis=-1)
+    return [*places_of(place, along_first), *places_of(place, along_second)]

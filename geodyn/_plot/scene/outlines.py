@@ -16,14 +16,16 @@ WANTED = "lines [points, {0}] or [parts, points, {0}], or a list of lines [point
 def lines_of(outline: Callable, t: Numbers, states: Numbers, dims: tuple[int, ...]) -> Float[np.ndarray, "T L K D"]:
     """The lines of a body in each of its states [T, …]: what `outline(state)` returns, or `outline(state, t)` where it
     has an argument t. ValueError unless they are lines in a space of one of these dimensions."""
-    found = jax.jit(jax.vmap(lambda t, state: _lines(with_time(outline, 1)(t, state), dims)))
-    return np.asarray(found(jnp.asarray(t), jnp.asarray(states)))
+    outline_at = with_time(outline, 1)
+    lines_at = jax.jit(jax.vmap(lambda t, state: _lines(outline_at(t, state), dims)))
+    return np.asarray(lines_at(jnp.asarray(t), jnp.asarray(states)))
 
 
 def _lines(found: Any, dims: tuple[int, ...]) -> Array:
     """The lines as one array [parts, points, D], in which short ones stay at their last point."""
     try:
         parts = [jnp.asarray(part) for part in found] if isinstance(found, list | tuple) else jnp.asarray(found)
+        # A list whose parts are no lines is one array, written as lists.
         if isinstance(parts, list) and {part.ndim for part in parts} != {2}:
             parts = jnp.asarray(found)
     except (TypeError, ValueError):
@@ -31,7 +33,8 @@ def _lines(found: Any, dims: tuple[int, ...]) -> Array:
     if isinstance(parts, list):
         longest = max(map(len, parts))
         fits = all(len(part) and part.shape[1] == parts[0].shape[1] for part in parts)
-        parts = jnp.stack([_longer(part, longest) for part in parts]) if fits else jnp.zeros(0)
+        # What does not fit is refused below.
+        parts = jnp.stack([_lengthened(part, longest) for part in parts]) if fits else jnp.zeros(0)
     elif parts.ndim == 2:
         parts = parts[None]
     if parts.ndim != 3 or not parts.size or parts.shape[-1] not in dims:
@@ -39,8 +42,10 @@ def _lines(found: Any, dims: tuple[int, ...]) -> Array:
     return parts
 
 
-def _longer(line: Float[Array, "K D"], count: int) -> Float[Array, "P D"]:
-    return jnp.concatenate([line, jnp.broadcast_to(line[-1], (count - len(line), *line.shape[1:]))])
+def _lengthened(line: Float[Array, "K D"], count: int) -> Float[Array, "P D"]:
+    """The line with its last point so often that it has `count` points."""
+    missing = (count - len(line), *line.shape[1:])
+    return jnp.concatenate([line, jnp.broadcast_to(line[-1], missing)])
 
 
 def _unfit(got: str, dims: tuple[int, ...]) -> ValueError:

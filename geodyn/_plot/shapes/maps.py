@@ -53,8 +53,8 @@ def stroke_map(found: StrokeMap, points: Sequence[tuple[int, int]] | None = None
     names = ("cost: energy of the stroke", "efficiency", "amplitude")
     values = (found.cost, found.efficiency, found.amplitude)
     for ax, name, value in zip(panels[:3], names, values, strict=True):
-        _panel(found, ax, name, np.asarray(value), points)
-    _strokes(found, panels[3], points)
+        _draw_map(found, ax, name, np.asarray(value), points)
+    _draw_strokes(found, panels[3], points)
     return figure
 
 
@@ -67,7 +67,7 @@ def _edges(axis: np.ndarray) -> np.ndarray:
     return np.concatenate([[first], between, [last]])
 
 
-def _panel(found: StrokeMap, ax: Axes, name: str, values: np.ndarray, points: Sequence[tuple[int, int]]) -> None:
+def _draw_map(found: StrokeMap, ax: Axes, name: str, values: np.ndarray, points: Sequence[tuple[int, int]]) -> None:
     """One map."""
     displacement = np.asarray(found.displacement)
     turn = np.asarray(found.turn)
@@ -103,7 +103,7 @@ def _borders(branch: np.ndarray, edges: tuple[np.ndarray, np.ndarray]) -> list:
     return lines
 
 
-def _strokes(found: StrokeMap, ax: Axes, points: Sequence[tuple[int, int]]) -> None:
+def _draw_strokes(found: StrokeMap, ax: Axes, points: Sequence[tuple[int, int]]) -> None:
     """The chosen strokes in the plane of the first two shape variables, each with a mark where it begins."""
     ax = axes(ax, title="strokes at the marks", xlabel="$r_1$", ylabel="$r_2$", aspect="equal")
     times = np.linspace(0.0, 1.0, 201)
@@ -143,7 +143,8 @@ def _four_near_corners(found: StrokeMap) -> list[tuple[int, int]]:
 def _check_point(found: StrokeMap, point: tuple[int, int]) -> None:
     """Raise ValueError unless the point is on the grid and has a stroke."""
     shape = found.best.cost.shape
-    on_grid = len(point) == 2 and all(is_whole(index) and 0 <= index < size for index, size in zip(point, shape))
+    are_in_range = [is_whole(index) and 0 <= index < size for index, size in zip(point, shape)]
+    on_grid = len(point) == 2 and all(are_in_range)
     if not on_grid or not found.best.found[point]:
         raise ValueError(
             f"points must be (i, j) on the grid of {shape[0]} × {shape[1]} points, where the map has a stroke, got"

@@ -38,6 +38,7 @@ def linkage(system: Linkage, q: Float[Array, "F d"] | Float[Array, "T F d"], ax:
     joints = np.asarray(jax.vmap(system.joints)(jnp.asarray(q)))
     for k, x in enumerate(joints):
         last = k == len(joints) - 1
+        # The earlier a configuration, the paler.
         colour = mix(COLOURS[0], 1.0 if last else 0.15 + 0.45 * k / len(joints))
         for i, j in system.edges:
             ax.plot(*x[[i, j]].T, color=colour, linewidth=3.0 if last else 1.2, solid_capstyle="round", zorder=2 + last)
@@ -46,6 +47,7 @@ def linkage(system: Linkage, q: Float[Array, "F d"] | Float[Array, "T F d"], ax:
     ax.plot(*free.T, "o", color=INK, markersize=6, zorder=4)
     ax.plot(*pins.T, "s", color=INK, markersize=8, zorder=4)
     if not flat:
+        # A cube around all of them, so that lengths look alike in all directions.
         middle = (joints.max((0, 1)) + joints.min((0, 1))) / 2
         half = 0.55 * np.ptp(joints, axis=(0, 1)).max()
         ax.set(**{f"{name}lim": (x - half, x + half) for name, x in zip("xyz", middle, strict=True)})
@@ -100,10 +102,12 @@ def on_sphere(
     middle_turn = (turn[1:] + turn[:-1]) / 2
     middles = _unit(*np.meshgrid(middle_tilt, middle_turn, indexing="ij"))
     values = np.asarray(_values(function, jnp.asarray(middles.reshape(-1, 3))))
+    # Of the patches, up to a factor: there are 2 · detail of them around the axis.
     areas = np.repeat(np.sin(middle_tilt), 2 * detail)
     limit = _covering(np.abs(values), areas) if bound is None else bound
     signed = values.min() < 0
-    colours = ScalarMappable(Normalize(-limit if signed else 0, limit), colormaps["RdBu_r" if signed else "Reds"])
+    palette = colormaps["RdBu_r" if signed else "Reds"]
+    colours = ScalarMappable(Normalize(-limit if signed else 0, limit), palette)
     faces = colours.to_rgba(values.reshape(detail, 2 * detail))
     corners = np.moveaxis(_unit(*np.meshgrid(tilt, turn, indexing="ij")), -1, 0)
     ax.plot_surface(*corners, facecolors=faces, rcount=detail + 1, ccount=2 * detail + 1, shade=False, zorder=1)
@@ -112,6 +116,7 @@ def on_sphere(
     ax.set(xlim=(-1, 1), ylim=(-1, 1), zlim=(-1, 1))
     ax.set_box_aspect((1, 1, 1), zoom=1.4)
     ax.set_axis_off()
+    # Seen from the eye the sphere ends at the great circle across the line of sight.
     elevation, azimuth = np.radians(view)
     eye = _unit(np.pi / 2 - elevation, azimuth)
     across = _unit(np.pi / 2, azimuth + np.pi / 2)
@@ -119,9 +124,12 @@ def on_sphere(
     rim = np.cos(turn)[:, None] * across + np.sin(turn)[:, None] * up
     ax.plot(*rim.T, color=GREY, linewidth=1.0, zorder=4)
     for curve in curves:
+        # A little outside of the sphere, which would hide it else.
         near = np.where((curve @ eye > 0)[:, None], 1.01 * curve, np.nan)
         ax.plot(*near.T, color=INK, linewidth=1.6, zorder=5)
-    beyond = "neither" if np.abs(values).max() <= limit else "both" if signed else "max"
+    beyond = "neither"
+    if np.abs(values).max() > limit:
+        beyond = "both" if signed else "max"
     ax.figure.colorbar(colours, ax=ax, shrink=0.7, label=label, extend=beyond)
     return ax
 
