@@ -97,8 +97,12 @@ def fill(shape: Sequence[int], parts: Iterable) -> np.ndarray:
 
 def each(shape: Sequence[int], function: Callable, *arrays: np.ndarray) -> np.ndarray:
     """The array of cells `function(a, b, …)`, where the arrays of cells a, b, … are broadcast to the shape."""
-    flat = [(a if a.shape == shape else np.broadcast_to(a, shape)).reshape(-1) for a in arrays]
-    return fill(shape, [function(*x) for x in zip(*flat, strict=True)])
+    return fill(shape, [function(*x) for x in zip(*spread(arrays, shape), strict=True)])
+
+
+def spread(arrays: Iterable[np.ndarray], shape: Sequence[int]) -> list[np.ndarray]:
+    """The cells of some arrays that are broadcast to the shape, each in a row."""
+    return [(x if x.shape == shape else np.broadcast_to(x, shape)).reshape(-1) for x in arrays]
 
 
 def _broadcast(graph: Graph, equation: Operation, x: np.ndarray) -> np.ndarray:

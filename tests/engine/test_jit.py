@@ -82,7 +82,7 @@ def test_such_an_error_is_reported_in_short_where_results_are_read(monkeypatch):
     def late(_):
         raise caught.value
 
-    monkeypatch.setattr(importlib.import_module("geodyn._integrators.integrate"), "_raise_failure", late)
+    monkeypatch.setattr(importlib.import_module("geodyn._integrators.integrate"), "raise_failure", late)
     with pytest.raises(eqx.EquinoxRuntimeError, match="left the table"):
         gd.integrate(gd.System(gd.spaces.Euclidean(1), [1.0]), [[1.0]], t1=1.0, steps=10)
 

@@ -53,6 +53,15 @@ def test_contacts_that_are_held():
     assert int(run(np.full(9, 1.1), np.zeros(9), throw=False).result) == gd.RESULTS.too_many_impacts
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e9])
+def test_a_ball_is_laid_down_in_any_unit_of_length(unit):
+    """One rounding above the floor, on which it rests though it is elastic."""
+    system = gd.System(LINE, [1.0], gd.Gravity(GRAVITY * unit), gd.Wall(lambda x: x[0] - unit))
+    start = np.nextafter(unit, 2 * unit)
+    t = gd.integrate(system, [[start]], [[0.0]], t1=0.5, steps=10)
+    np.testing.assert_allclose(t.q, unit, rtol=1e-15)
+
+
 @pytest.mark.parametrize("resting", [True, False])
 def test_what_cannot_be_raised_is_a_status(resting):
     """Inside of jit: an elastic ball laid on the floor rests where the system says that it may, else that is a status;

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import jax
 import numpy as np
 
-from geodyn._engine.cells import apply, fill
+from geodyn._engine.cells import apply, fill, spread
 from geodyn._engine.elementary.formulas import FORMULAS, FORMULAS_OF_GRAPHICS
 from geodyn._engine.expressions import Graph, Node, Operand
 from geodyn._engine.internals import (
@@ -231,7 +231,7 @@ class Block:
             (values,) = apply(self.graph, equation, cells)
             return values
         shape = equation.outvars[0].aval.shape
-        rows = [(x if x.shape == shape else np.broadcast_to(x, shape)).reshape(-1) for x in cells]
+        rows = spread(cells, shape)
         types = tuple(str(row[0].dtype) for row in rows)
         (values,) = self.run(formula(name, kind.size, str(kind.dtype), types), rows)
         return values.reshape(kind.shape)

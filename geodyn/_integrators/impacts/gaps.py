@@ -57,26 +57,41 @@ class GapState(NamedTuple):
 def gap_state(
     system: AbstractSystem, which: Int[Array, " g"] | None, t: Scalar, q: Float[Array, " n"], p: Float[Array, " n"]
 ) -> GapState:
-    """The `GapState` of the contacts `which`. The size is estimated by the gaps themselves and by their derivative in
-    an arbitrary direction, in which nothing cancels. Where this is not finite it is infinite if the gap is closed, and
-    says nothing if it is open, as at the centre of a round table."""
-    # A relative change of each coordinate, each by another number: so the changes of those whose difference is a gap do
-    # not cancel.
-    places = np.arange(q.size)
-    signs = np.where(places % 2, 1.0, -1.0)
-    shake = jnp.asarray(signs * (1 + np.sin(places) / 2), q.dtype)
-    # Along the motion, and in the arbitrary direction at one time.
+    """The `GapState` of the contacts `which`."""
+    # Along the motion, and in the direction that tells the size, at one time.
     dts = jnp.asarray([1.0, 0.0], q.dtype)
-    dqs = jnp.stack([system.velocity(t, q, p), q * shake])
+    dqs = jnp.stack([system.velocity(t, q, p), _shaken(q)])
 
     def along(dt: Scalar, dq: Float[Array, " n"]) -> tuple[Float[Array, " g"], Float[Array, " g"]]:
         """The gaps, and their derivative in a direction."""
         return jax.jvp(lambda t, q: system.contacts.gap(t, q, which), (t, q), (dt, dq))
 
     gap, (rate, change) = jax.vmap(along, out_axes=(None, 0))(dts, dqs)
+    return GapState(gap, rate, _size_of(gap, change))
+
+
+def is_nearly_closed(system: AbstractSystem, t: Scalar, q: Float[Array, " n"]) -> Bool[Array, ""]:
+    """Whether any contact is closed, or as good as that: open by half of the digits of what its gap is a difference of,
+    at most."""
+    gap, change = jax.jvp(lambda q: system.contacts.gap(t, q), (q,), (_shaken(q),))
+    return jnp.any(gap <= jnp.sqrt(jnp.finfo(q.dtype).eps) * _size_of(gap, change))
+
+
+def _shaken(q: Float[Array, " n"]) -> Float[Array, " n"]:
+    """A relative change of each coordinate, each by another number: so the changes of those whose difference is a gap
+    do not cancel."""
+    places = np.arange(q.size)
+    signs = np.where(places % 2, 1.0, -1.0)
+    return q * jnp.asarray(signs * (1 + np.sin(places) / 2), q.dtype)
+
+
+def _size_of(gap: Float[Array, " g"], change: Float[Array, " g"]) -> Float[Array, " g"]:
+    """The size of the quantities whose differences the gaps are, from the gaps themselves and from their `change` along
+    `_shaken`. Where this is not finite it is infinite if the gap is closed, and says nothing if it is open, as at the
+    centre of a round table."""
     size = jnp.maximum(jnp.abs(gap), jnp.abs(change))
     unknown = jnp.where(gap > 0, gap, jnp.inf)
-    return GapState(gap, rate, jnp.where(jnp.isfinite(change), size, unknown))
+    return jnp.where(jnp.isfinite(change), size, unknown)
 
 
 class Expansion(NamedTuple):
