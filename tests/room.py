@@ -4,7 +4,8 @@
     python tests/room.py geodyn/_mechanics/rigid -m ""      # what follows is for pytest: those that take long as well
 
 These are the files of tests that notice a fault of the room (tests/faults), and of those in the folder of its name the
-ones that import from it.
+ones that import from it. A file that has none is run with the tests of its room: of the nearest folder around it that
+has any.
 """
 
 import re
@@ -33,12 +34,29 @@ def files_of(room: Path) -> list[Path]:
     return sorted({*importing, *(TESTS / test.split("::")[0] for tests in noticing for test in tests)})
 
 
+def room_with_tests(room: Path) -> Path:
+    """The folder or file itself if it has tests, else the nearest folder around it in the package that has any."""
+    places = [room, *(folder for folder in room.resolve().parents if PACKAGE in folder.parents)]
+    found = next((place for place in places if files_of(place)), None)
+    if found is None:
+        raise LookupError(f"{room} has no tests of its own, nor has a folder around it; run pytest on those you mean.")
+    return found
+
+
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
+    asked = Path(sys.argv[1])
     try:
-        files = files_of(Path(sys.argv[1]))
+        room = room_with_tests(asked)
     except ValueError as error:
         sys.exit(f"room.py: {error}")
+    except LookupError as error:
+        # pytest without files would run all of them.
+        print(f"room.py: {error}", file=sys.stderr)
+        sys.exit(2)
+    if room != asked:
+        print(f"room.py: {asked} has no tests of its own; those of {room} follow.")
+    files = files_of(room)
     print("pytest", *files, *sys.argv[2:])
     sys.exit(pytest.main([*map(str, files), *sys.argv[2:]]))

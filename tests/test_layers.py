@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 from faults.planting import FAULTS, Fault, planted
-from room import files_of
+from room import files_of, room_with_tests
 
 import geodyn
 
@@ -126,6 +126,16 @@ def test_the_tests_of_a_room():
     ]
     with pytest.raises(ValueError, match="a folder or a file of geodyn, such as geodyn/_mechanics/rigid, not nonsense"):
         files_of(Path("nonsense"))
+
+
+def test_a_file_without_tests_has_those_of_its_room():
+    folder = PACKAGE / "_control/families"
+    assert not files_of(folder / "varied.py") and room_with_tests(folder / "varied.py") == folder
+    assert room_with_tests(folder) == folder
+    # It has none, for which pytest would run all tests.
+    command = [sys.executable, str(Path(__file__).parent / "room.py"), str(PACKAGE / "_version.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "_version.py has no tests" in done.stderr and "pytest " not in done.stdout
 
 
 def test_nothing_heavy_is_imported_early():
