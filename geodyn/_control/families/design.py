@@ -10,7 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from geodyn._control.families.varied import VariedProblem, towing_drag
-from geodyn._control.methods.method import Direct
+from geodyn._control.methods.method import Direct, steps_of
 from geodyn._control.problem.minimise import minimise
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem
@@ -22,7 +22,7 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, Float, Int, Number, PyTree, Scalar, Tree, Vector
 from geodyn._locomotion.motion.costs import Costly
-from geodyn._locomotion.strokes.stroke import FourierStroke, Stroke, floating
+from geodyn._locomotion.strokes.stroke import Stroke, floating
 
 
 class OptimalDesign(AbstractOutcome):
@@ -180,7 +180,7 @@ def optimal_design(
             f"optimal_design: with free=True displacement must be a length to begin with, got {displacement}."
         )
     first = optimal_stroke(body(parameters), guess, displacement=displacement, method=method)
-    steps = int(method.steps if isinstance(first.stroke, FourierStroke) else 2 * method.steps)
+    steps = steps_of(method, first.stroke)
     none = (jnp.zeros(0), jnp.zeros(0))
     problem = StrokeProblem(first.swimmer, displacement, first.cost, None, none, (), steps)
     partial = jax.tree_util.Partial

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from geodyn._control.families.branch import KKT, Point, advance, farthest
 from geodyn._control.families.varied import VariedProblem, constant
-from geodyn._control.methods.method import Direct
+from geodyn._control.methods.method import Direct, steps_of
 from geodyn._control.problem.minimise import Progress
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem
@@ -308,10 +308,9 @@ def stroke_family(
     limits, bounded = checked_limits(bounds, rates, first.stroke(floating(0.0)).size)
     # A path from a base to a shape is a LegendreStroke, one that closes a FourierStroke.
     x = first.stroke
-    steps = int(method.steps)
+    steps = steps_of(method, x)
     if isinstance(x, LegendreStroke):
         x = x.coefficients
-        steps = 2 * steps
     # The unit of energy: of the order of the largest energy on the branch.
     scale = jnp.linalg.norm(target(stop)) / jnp.linalg.norm(target(start))
     frame = None if base is None else floating(base)

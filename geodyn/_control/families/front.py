@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from geodyn._control.methods.method import Direct
+from geodyn._control.methods.method import Direct, steps_of
 from geodyn._control.problem.problem import Pace, StrokeProblem, clock_of, outcome
 from geodyn._control.problem.variation import lowest_direction, second_variation
 from geodyn._control.search.failure import reaches
@@ -108,7 +108,7 @@ class Task(eqx.Module):
             base=None,
             bounds=self.limits,
             bounded=self.bounded,
-            steps=int(self.method.steps if isinstance(self.like, FourierStroke) else 2 * self.method.steps),
+            steps=steps_of(self.method, self.like),
             clock=self.clock(x, demand),
             free=self.demands.free,
             sized=self.demands.components is None,

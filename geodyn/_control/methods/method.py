@@ -12,6 +12,7 @@ from geodyn._engine.jit import for_one_run
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Count, Float, Int, PyTree
+from geodyn._locomotion.strokes.stroke import FourierStroke
 
 
 class AbstractStrokeMethod(eqx.Module):
@@ -25,6 +26,18 @@ class AbstractStrokeMethod(eqx.Module):
     @abstractmethod
     def solve(self, problem: StrokeProblem, x: PyTree, progress: Progress) -> Minimum:
         """The solution found from the initial unknowns x."""
+
+
+def steps_of(method: AbstractStrokeMethod, x: PyTree) -> int:
+    """The number of steps of the quadrature for a stroke, or its unknowns, x: that of the method for a Fourier series,
+    twice as many for Legendre polynomials.
+
+    A Fourier series is periodic, so that the errors of equal steps nearly cancel over a period. Those along a
+    polynomial do not, and it bends fastest near its ends. Along the best strokes of Purcell's swimmer for the
+    displacement 0.25 the holonomy errs by 2e-11 with 96 steps if the stroke is a Fourier series; with a base, where it
+    is a polynomial, by 5e-9 with 96 steps and 9e-11 with 192.
+    """
+    return int(method.steps if isinstance(x, FourierStroke) else 2 * method.steps)
 
 
 @checked

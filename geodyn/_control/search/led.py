@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._control.methods.descent import Descent
+from geodyn._control.methods.method import steps_of
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._control.search.guess import locked_factor, unknowns
 from geodyn._engine.jit import for_few_runs
@@ -76,7 +77,7 @@ def led_stroke(
         loop = _random_loop(swimmer, centre, target, width, key)
         start = loop if base is None else FourierStroke(loop.mean + base - loop(0.0), loop.cosine, loop.sine)
         x, energy = unknowns(swimmer, start, base, target, _COARSE, None, density)
-        steps = int(_COARSE.steps if isinstance(x, FourierStroke) else 2 * _COARSE.steps)
+        steps = steps_of(_COARSE, x)
         no_limits = (jnp.zeros(0), jnp.zeros(0))
         # The descent knows no bounds: those with them only say how far the stroke is from them.
         unbounded = StrokeProblem(swimmer, target, energy, base, no_limits, (), steps, None, density, None, free)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
-from geodyn._control.methods.method import Direct
+from geodyn._control.methods.method import Direct, steps_of
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem, clock_of
 from geodyn._control.search.checks import check_moves, check_pace, checked_displacement, checked_limits, told_by
@@ -79,7 +79,7 @@ def _coarse(
 
     def one(key: Array) -> _Found:
         x, energy = unknowns(swimmer, random_stroke(swimmer, target, region, key), None, target, COARSE)
-        steps = int(COARSE.steps if isinstance(x, FourierStroke) else 2 * COARSE.steps)
+        steps = steps_of(COARSE, x)
         clock = clock_of(x, bounded)
         problem = StrokeProblem(swimmer, target, energy, None, limits, bounded, steps, clock=clock)
         found = COARSE.solve(problem, x, False)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._control.methods.method import AbstractStrokeMethod, Direct
+from geodyn._control.methods.method import AbstractStrokeMethod, Direct, steps_of
 from geodyn._control.problem.minimise import Directions, Minimum, Progress
 from geodyn._control.problem.optimum import Evidence, OptimalStroke
 from geodyn._control.problem.problem import (
@@ -106,7 +106,7 @@ def stroke_problem(
     period = checked_period(swimmer, period, base, ends, method)
     check_corners(method, base, ends, rates, period)
     x, size = _first_unknowns(wanted, _first_stroke(wanted), method)
-    steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
+    steps = steps_of(method, x)
     degree = None
     if isinstance(x, SequenceStroke):
         steps = _whole_steps(method.steps, x)
