@@ -41,7 +41,7 @@ def motion(method, q0=((0.1, 0.0),)):
 def test_a_motion(by_gauss):
     """Its method, what acts on it, of the user too, and from what they are derived; each once."""
     found = names(by_gauss)
-    assert sorted(found) == ["AbstractLagrangianSystem", "ButcherTableau", "Gauss", "Harmonic", "Tilted"]
+    assert sorted(found) == ["AbstractLagrangianSystem", "ButcherTableau", "Gauss", "Harmonic", "Sphere", "Tilted"]
     other = names(motion(gd.methods.StormerVerlet()))
     assert "StormerVerlet" in other and "Gauss" not in other
     assert "Tilted: Somebody, *A Journal* 1 (2001) 2, whose title takes two lines.\n" in gd.cite(by_gauss)
@@ -61,6 +61,31 @@ def test_parts_in_containers():
         "ButcherTableau",
         "Purcell",
     ]
+
+
+def test_contacts_with_friction_in_steps_of_moreau():
+    """The steps, the law of impacts and that of friction, which stand in base classes of the wall."""
+    floor = gd.Wall(lambda x: x[1], restitution=0.0, friction=0.4)
+    block = gd.System(gd.spaces.Euclidean(2), [1.0], floor)
+    slid = gd.integrate(block, [[0.0, 0.0]], [[1.0, 0.0]], t1=0.1, steps=2, method=gd.methods.Moreau())
+    assert {"Moreau", "AbstractContact", "AbstractFrictionalContact"} < {*names(slid)}
+
+
+def test_friction_and_any_tableau():
+    assert names(gd.friction.DryFriction(1.0)) == ["AbstractFriction"]
+    assert names(gd.methods.Collocation(gd.tableaus.rk4())) == ["Collocation", "ButcherTableau"]
+
+
+def test_an_optimal_stroke_and_its_method():
+    """It has the source of the problem, that of the body, and not that of the method, which is named beside it."""
+    method = gd.Direct(harmonics=2, steps=8)
+    best = gd.optimal_stroke(gd.swimmers.SymmetricPurcell(), [0.5, 0.5], displacement=0.01, method=method)
+    found = names(best)
+    assert found[0] == "OptimalStroke" and "SymmetricPurcell" in found and "Direct" not in found
+    both = gd.cite(best, method)
+    assert both.startswith(gd.cite(best)) and both.endswith(gd.cite(method).split("\n")[-1])
+    with pytest.raises(ValueError, match=r"more\[1\] must be"):
+        gd.cite(best, method, 3.0)
 
 
 def test_what_has_no_source():

@@ -15,7 +15,7 @@ ITSELF = f"geodyn {__version__}: The geodyn developers, https://github.com/geody
 
 
 @checked
-def cite(what: eqx.Module) -> str:
+def cite(what: eqx.Module, *more: eqx.Module) -> str:
     """What to cite for a motion, a stroke or a body: the sources of everything that it was computed by.
 
     These are the sections `Source` of the docstrings of its classes: of the method, the system, its space and what acts
@@ -23,6 +23,8 @@ def cite(what: eqx.Module) -> str:
 
     Args:
         what: a trajectory, an optimal stroke, or anything that they are made of, such as a system or a swimmer.
+        more: further such objects. An optimal stroke does not keep the method by which it was found: name it here, as
+            in `gd.cite(best, gd.Direct())`.
 
     Returns:
         A text to be printed: geodyn itself, then a line for each class that has a source, in the order in which they
@@ -35,7 +37,7 @@ def cite(what: eqx.Module) -> str:
         Gauss: Hairer, Lubich & Wanner, *Geometric Numerical Integration*, II.1.3 and VI.4.
         ButcherTableau: Hairer, Lubich & Wanner, *Geometric Numerical Integration*, II.1.
     """
-    sources = {cls: _source(cls) for cls in _classes(what)}
+    sources = {cls: _source(cls) for cls in _classes((what, *more))}
     return "\n".join([ITSELF, *(f"{cls.__name__}: {source}" for cls, source in sources.items() if source)])
 
 

@@ -120,6 +120,10 @@ class OptimalStroke(AbstractOutcome):
         E = 6.283185, dE/dD = 12.566371, minimum: True
         >>> print(best.kkt_residual < 1e-9, best.power_variation < 1e-9, best.wong_residual < 1e-9)
         True True True
+
+    Source:
+        Alouges, DeSimone & Lefebvre, *J. Nonlinear Sci.* 18 (2008) 277, for the problem; Montgomery, *Commun. Math.
+        Phys.* 128 (1990) 565, for Wong's equations.
     """
 
     swimmer: Costly

@@ -233,6 +233,9 @@ class Sphere(AbstractConstantCurvature):
         >>> sphere = gd.spaces.Sphere(2)
         >>> print(f"{gd.distance(sphere, [0.0, 0.0], [1.0, 0.0]):.6f}", sphere.embed(jnp.array([1.0, 0.0])).tolist())
         1.570796 [1.0, 0.0, 0.0]
+
+    Source:
+        Ratcliffe, *Foundations of Hyperbolic Manifolds*, 2.1 (the sphere) and 4.2 (stereographic projection).
     """
 
     dim: int = eqx.field(static=True)
@@ -269,6 +272,10 @@ class Hyperbolic(AbstractConstantCurvature):
 
         >>> print(f"{gd.distance(gd.spaces.Hyperbolic(3), [0, 0, 0], [0.5, 0, 0]):.6f} {2 * np.arctanh(0.5):.6f}")
         1.098612 1.098612
+
+    Source:
+        Ratcliffe, *Foundations of Hyperbolic Manifolds*, 3.2 (the hyperboloid), 4.5 (the ball), 4.6 (the
+        half-space).
     """
 
     dim: int = eqx.field(static=True)

@@ -345,7 +345,7 @@ def explicit_midpoint() -> ButcherTableau:
         2.500000
 
     Source:
-        Runge (1895).
+        Runge, *Math. Ann.* 46 (1895) 167.
     """
     return _explicit([[1 / 2]], [0, 1], 2)
 
@@ -367,7 +367,7 @@ def heun() -> ButcherTableau:
         2.500000
 
     Source:
-        Heun (1900).
+        Heun, *Z. Math. Phys.* 45 (1900) 23.
     """
     return _explicit([[1]], [1 / 2, 1 / 2], 2)
 
@@ -389,6 +389,6 @@ def rk4() -> ButcherTableau:
         2.708333 2.708333
 
     Source:
-        Kutta (1901).
+        Kutta, *Z. Math. Phys.* 46 (1901) 435.
     """
     return _explicit([[1 / 2], [0, 1 / 2], [0, 0, 1]], [1 / 6, 1 / 3, 1 / 3, 1 / 6], 4)

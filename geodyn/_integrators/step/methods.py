@@ -144,6 +144,10 @@ class Collocation(AbstractCollocation):
         ...     return gd.integrate(body, [[1.0]], t1=100.0, steps=200, method=method).energy[-1]
         >>> print(f"{energy(gd.tableaus.rk4()):.4f} {energy(gd.tableaus.gauss(2)):.4f}")
         0.4794 0.5000
+
+    Source:
+        Hairer, Nørsett & Wanner, *Solving Ordinary Differential Equations I* (1993), II.1 (explicit methods, such as
+        the classical one of order 4) and II.7 (implicit ones).
     """
 
     tableau: ButcherTableau = eqx.field(static=True)

@@ -81,6 +81,12 @@ class Moreau(AbstractStepper):
         >>> trajectory = gd.integrate(block, [[0.0, 0.0]], [[2.0, 0.0]], t1=1.0, steps=200, method=gd.methods.Moreau())
         >>> print(f"{trajectory.q[-1, 0, 0]:.4f} {abs(trajectory.v[-1, 0, 0]):.6f} {trajectory.multipliers[-1, 0]:.6f}")
         0.5097 0.000000 9.810000
+
+    Source:
+        Moreau, *Unilateral contact and dry friction in finite freedom dynamics*, in *Nonsmooth Mechanics and
+        Applications*, CISM 302 (1988) 1; Jean, *Comput. Methods Appl. Mech. Engrg.* 177 (1999) 235; Stewart &
+        Trinkle, *Int. J. Numer. Methods Engrg.* 39 (1996) 2673; Acary & Brogliato, *Numerical Methods for Nonsmooth
+        Dynamical Systems* (2008).
     """
 
     max_contacts: int = eqx.field(static=True)

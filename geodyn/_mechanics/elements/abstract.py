@@ -104,6 +104,9 @@ class AbstractFriction(eqx.Module):
         >>> trajectory = gd.integrate(block, [[0.0]], t1=1.0, steps=20, method=method)
         >>> print(f"{trajectory.v[4, 0, 0]:.6f} {trajectory.v[-1, 0, 0]:.6f}")
         0.400000 1.000000
+
+    Source:
+        Moreau, *C. R. Acad. Sci. Paris* A 271 (1970) 608, for friction as what follows from such a function.
     """
 
     strength: eqx.AbstractVar[Array]

@@ -68,6 +68,9 @@ class AbstractContact(eqx.Module):
         >>> impacts = gd.integrate(body, [[0.0, 0.0]], [[0.6, 0.8]], t1=6.0, steps=20).impacts
         >>> print([f"{t:.6f}" for t in impacts.t[: impacts.count]])
         ['1.000000', '3.000000', '5.000000']
+
+    Source:
+        Glocker, *Set-Valued Force Laws* (2001); Brogliato, *Nonsmooth Mechanics* (2016).
     """
 
     jumping: ClassVar[bool] = False
@@ -112,6 +115,10 @@ class AbstractFrictionalContact(AbstractContact):
         >>> gap, slip = ball.contacts.gap(time, q), ball.contacts.slip(time, q, v)
         >>> print(f"{gap[0]:.6f} {slip[0, 0]:.6f} {abs(slip[0, 1]):.6f}")
         1.000000 0.200000 0.000000
+
+    Source:
+        Moreau, *Unilateral contact and dry friction in finite freedom dynamics*, in *Nonsmooth Mechanics and
+        Applications*, CISM 302 (1988) 1.
     """
 
     friction: eqx.AbstractVar[Array | None]
