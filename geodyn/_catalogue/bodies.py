@@ -1,6 +1,7 @@
 """The bodies that `geodyn stroke` knows by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -44,7 +45,7 @@ class Body(NamedTuple):
     based: bool = False
     bounded: bool = False
     heading: bool = False
-    parameters: dict[str, Any] = {}
+    parameters: Mapping[str, Any] = MappingProxyType({})
     harmonics: int = 16
     period: float | None = None
 

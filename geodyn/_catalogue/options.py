@@ -84,7 +84,7 @@ def parse(name: str, body: Body, words: Sequence[str]) -> tuple[Any, dict[str, A
         raise ValueError(f"{name} knows no {unknown[0]!r}: {remedy}")
     options = vars(given)
     values = {key: _value(body, key, options.pop(key)) for key in parameters if key in options}
-    return body.kind(**body.parameters | values), options
+    return body.kind(**{**body.parameters, **values}), options
 
 
 def _parser(name: str, body: Body) -> tuple[argparse.ArgumentParser, list[str]]:
@@ -130,7 +130,7 @@ def _parser(name: str, body: Body) -> tuple[argparse.ArgumentParser, list[str]]:
 def defaults(body: Body) -> dict[str, Any]:
     """The parameters of the body and their defaults; `NONE` for a parameter without a default."""
     of_class = {key: p.default for key, p in inspect.signature(body.kind).parameters.items()}
-    return of_class | body.parameters
+    return {**of_class, **body.parameters}
 
 
 def is_given(body: Body, key: str) -> bool:

@@ -122,7 +122,7 @@ def made(kind: Kind, given: dict) -> tuple[AbstractConnection, str]:
         if value is not None:
             told.append(f"{name}={value!r}")
     try:
-        body = kind.known.kind(**kind.known.parameters | values)
+        body = kind.known.kind(**{**kind.known.parameters, **values})
     except (TypeError, IndexError) as error:
         raise ValueError(f"{kind.call} cannot be made of these parameters: {error}") from error
     if isinstance(body, AbstractForceBalance):

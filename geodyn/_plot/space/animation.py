@@ -110,6 +110,7 @@ def _gif_writer(fps: Count) -> Any:
 
     class Gif(AbstractMovieWriter):
         def setup(self, fig: Any, outfile: Any, dpi: float | int | None = None) -> None:
+            # It is abstract, but sets the figure, the file and the dpi, as matplotlib's own writers have it do.
             super().setup(fig, outfile, dpi)  # pyright: ignore[reportAbstractUsage]
             self.pictures = []
 
