@@ -34,12 +34,17 @@ def _sine_parts(r: Array, s: Array) -> tuple[Array, Array]:
 
 
 def _cosine_parts(r: Array, s: Array) -> tuple[Array, Array]:
-    """The cosine of r + s, |r| ≤ π/4: the first number and the second, which is small."""
+    """The cosine of r + s, |r| ≤ π/4: the first number and the second, which is small.
+
+    cos r = 1 − r²/2 + r⁴ P(r²), and cos(r + s) ≈ cos r − s sin r ≈ cos r − r s: s is the rounding error of r, so that
+    what this leaves out, s r³/6 and less, is below 0.1 ulp.
+    """
     z = r * r
     half = 0.5 * z
-    one = 1 - half
-    lost = (1 - one) - half
-    return one, lost + (z * (z * polynomial(COSINE, z)) - r * s)
+    first = 1 - half
+    # What was lost in rounding 1 − half, exactly, since half < 1 (Dekker; as in `quick_sum_and_loss`).
+    lost = (1 - first) - half
+    return first, lost + (z * (z * polynomial(COSINE, z)) - r * s)
 
 
 def _near(r: Array, s: Array) -> tuple[Array, Array]:

@@ -59,7 +59,9 @@ class Translation(AbstractLieGroup):
 
     @property
     def generators(self):
-        return np.eye(self.dim + 1)[:-1, :, None] * np.eye(self.dim + 1)[-1]
+        # The i-th is e_i e_nᵀ, with n the last index: the velocity e_i in the last column, where translations stand.
+        unit = np.eye(self.dim + 1)
+        return unit[:-1, :, None] * unit[-1]
 
     @checked
     def exp(self, xi: Float[Array, " k"]):
@@ -136,10 +138,12 @@ class SE2(AbstractLieGroup):
 
     @property
     def generators(self):
-        e = np.zeros((3, 3, 3))
-        e[0, 0, 2] = e[1, 1, 2] = e[2, 1, 0] = 1
-        e[2, 0, 1] = -1
-        return e
+        # [i] takes a point (x, y, 1) to its velocity for the unit of ξᵢ: along x, along y, and the turn (−y, x).
+        generators = np.zeros((3, 3, 3))
+        generators[0, 0, 2] = 1
+        generators[1, 1, 2] = 1
+        generators[2] = [[0, -1, 0], [1, 0, 0], [0, 0, 0]]
+        return generators
 
     @checked
     def exp(self, xi: Float[Array, " k"]):
@@ -161,6 +165,7 @@ class SE2(AbstractLieGroup):
 
 # The largest error of R Rᵀ = 1 in what is taken for a rotation.
 ROTATION = 1e-2
+# ε[i, j, k]: row [i, j] is e_i × e_j.
 LEVI_CIVITA = np.cross(np.eye(3)[:, None], np.eye(3)[None])
 
 
@@ -251,6 +256,7 @@ class SO3(AbstractLieGroup):
 
     @property
     def generators(self):
+        # [i] is the matrix of x ↦ e_i × x, whose component j is ε_jik x_k = −ε_ijk x_k.
         return -LEVI_CIVITA
 
     @checked
@@ -296,10 +302,11 @@ class SE3(AbstractLieGroup):
 
     @property
     def generators(self):
-        e = np.zeros((6, 4, 4))
-        e[:3, :3, 3] = np.eye(3)
-        e[3:, :3, :3] = -LEVI_CIVITA
-        return e
+        generators = np.zeros((6, 4, 4))
+        # Translations stand in the last column, rotations as those of SO3 in the block before it.
+        generators[:3, :3, 3] = np.eye(3)
+        generators[3:, :3, :3] = -LEVI_CIVITA
+        return generators
 
     @checked
     def exp(self, xi: Float[Array, " k"]):
