@@ -158,15 +158,62 @@ def _lowered_barrier(barrier: Scalar, feasible: Scalar, products: Float[Array, "
 
 
 def _result_of(a: Scalar, residual: Scalar, tolerance: Scalar) -> Int[Array, ""]:
-    """How the search ends if it ends here, from the length a of the step and the KKT residual before it."""
+    """How the search ends if it ends here, from the part a of the step that is taken and the KKT residual before it."""
     result = jnp.where(a > 0, RESULTS.too_many_iterations, RESULTS.stalled)
     result = jnp.where(jnp.isfinite(residual), result, RESULTS.cost_not_finite)
     return jnp.where(residual <= tolerance, RESULTS.successful, result)
 
 
+class Step(NamedTuple):
+    """The Newton step (`dx`, `ds`) from the point `x` with slacks `s`, and what the line search asks of parts of it.
+
+    The part a of the step, 0 ≤ a ≤ 1, leads to `x + a dx + a² bend`. Where constraints are curved, c(x + a dx) is about
+    a² c''(dx, dx)/2 away from what their tangents say; `bend` [n] takes the point back by that, and is 0 as long as the
+    straight step has not failed. `unravel` makes the unknowns of `problem` from x; `dh` is h', `inverse` is c'⁺, and
+    `weight` that of the violation of constraints in the merit function.
+    """
+
+    problem: Problem
+    unravel: Callable[[Array], PyTree]
+    x: Float[Array, " n"]
+    s: Float[Array, " q"]
+    dx: Float[Array, " n"]
+    ds: Float[Array, " q"]
+    dh: Float[Array, "q n"]
+    inverse: Float[Array, "n p"]
+    barrier: Scalar
+    weight: Scalar
+
+    def point(self, a: Number, bend: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Where the part a of the step leads."""
+        return self.x + a * self.dx + a**2 * bend
+
+    def slacks(self, a: Number, bend: Float[Array, " n"]) -> Float[Array, " q"]:
+        """The slacks there. They are corrected too: else they would miss what the correction adds to h, and creep along
+        the bounds."""
+        return self.s + a * self.ds + a**2 * (self.dh @ bend)
+
+    def values(self, a: Number, bend: Float[Array, " n"]) -> Float[Array, " w"]:
+        """(f, c, h) there, in one row."""
+        return _in_one_row(self.problem, self.unravel(self.point(a, bend)))
+
+    def merit(self, a: Number, bend: Float[Array, " n"], values: Float[Array, " w"]) -> Scalar:
+        """The ℓ₁ merit function f − μ Σ log s + weight (Σ |c| + Σ |h − s|) there, from the `values`."""
+        p = self.inverse.shape[1]
+        f, c, h = jnp.split(values, [1, 1 + p])
+        slacks = _nearest_slacks(h, self.slacks(a, bend))
+        violation = _sum_of_sizes(c) + _sum_of_sizes(h - slacks)
+        return f[0] - self.barrier * jnp.sum(jnp.log(slacks)) + self.weight * violation
+
+    def correction(self, values: Float[Array, " w"]) -> Float[Array, " n"]:
+        """The smallest change of a point with these values that leads to c = 0, to first order."""
+        p = self.inverse.shape[1]
+        return -self.inverse @ values[1 : 1 + p]
+
+
 class Attempt(NamedTuple):
-    """A trial of the line search: the length a of the step, its correction `bend` of second order, whether none was
-    tried yet, and whether the last trial was accepted."""
+    """A trial of the line search: the part a of the step (`length`), the correction `bend` (see `Step`), whether none
+    was tried yet, and whether the last one was accepted."""
 
     length: Scalar
     bend: Float[Array, " n"]
@@ -174,16 +221,9 @@ class Attempt(NamedTuple):
     accepted: Bool[Array, ""]
 
 
-def _line_search(
-    values: Callable,
-    merit: Callable,
-    correct: Callable,
-    start: Scalar,
-    slope: Scalar,
-    longest: Scalar,
-    dx: Float[Array, " n"],
-) -> tuple[Scalar, Float[Array, " n"]]:
-    """(the length a of the step, its second-order correction `bend`), by backtracking from a = `longest`.
+def _line_search(step: Step, start: Scalar, slope: Scalar, longest: Scalar) -> tuple[Scalar, Float[Array, " n"]]:
+    """(the part a of the step that is taken, its second-order correction `bend`), by backtracking from a = `longest`;
+    `start` is the merit at a = 0, `slope` its derivative by a there.
 
     A step is accepted if the merit function falls by at least 1e-4 of what its slope predicts. Otherwise a is shortened
     to the minimum of a parabola through the merit, but to no less than 0.3 a; a = 0 if no step is accepted. If the
@@ -193,13 +233,14 @@ def _line_search(
 
     def attempt(search: Attempt) -> Attempt:
         a = search.length
-        reached = values(a, search.bend)
-        rise = merit(a, search.bend, reached) - start
+        reached = step.values(a, search.bend)
+        rise = step.merit(a, search.bend, reached) - start
         accepted = rise <= 1e-4 * a * slope + rounding
         # The parabola with this slope at 0 and this rise at a has its minimum at the part `least` of a.
         least: Array = -slope * a / (rise - slope * a) / 2
         may_bend = search.straight & ~accepted & jnp.all(jnp.isfinite(reached))
-        bend = jnp.asarray(jnp.where(may_bend, correct(reached) / a**2, search.bend))
+        # Over a², as the correction of a shorter step is smaller by the square.
+        bend = jnp.asarray(jnp.where(may_bend, step.correction(reached) / a**2, search.bend))
         shorter = a * jnp.where(least > 0.3, least, 0.3)
         length = jnp.asarray(jnp.where(accepted | search.straight, a, shorter))
         return Attempt(length, bend, jnp.array(False), accepted)
@@ -207,7 +248,7 @@ def _line_search(
     def goes_on(search: Attempt) -> Bool[Array, ""]:
         return ~search.accepted & (search.length > 1e-6 * longest)
 
-    first = Attempt(longest, jnp.zeros_like(dx), jnp.array(True), jnp.array(False))
+    first = Attempt(longest, jnp.zeros_like(step.dx), jnp.array(True), jnp.array(False))
     last = jax.lax.while_loop(goes_on, attempt, first)
     return jnp.where(last.accepted, last.length, 0.0), last.bend
 
@@ -287,41 +328,22 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     prices = jnp.concatenate([y_new, directions.inverse.T @ df, z + dz])
     weight = 2 * _largest(prices) + 1
 
-    def move(a: Number, bend: Float[Array, " n"]) -> Float[Array, " n"]:
-        return x + a * dx + a**2 * bend
-
-    # The slacks are corrected too: else they would miss what the correction adds to h, and creep along the bounds.
-    def slide(a: Number, bend: Float[Array, " n"]) -> Float[Array, " q"]:
-        return s + a * ds + a**2 * (dh @ bend)
-
-    def merit(a: Number, bend: Float[Array, " n"], values: Float[Array, " w"]) -> Scalar:
-        f, c, h = jnp.split(values, [1, 1 + p])
-        slacks = _nearest_slacks(h, slide(a, bend))
-        violation = _sum_of_sizes(c) + _sum_of_sizes(h - slacks)
-        return f[0] - barrier * jnp.sum(jnp.log(slacks)) + weight * violation
-
-    start = merit(0.0, jnp.zeros_like(dx), values)
+    step = Step(problem, unravel, x, s, dx, ds, dh, directions.inverse, barrier, weight)
+    start = step.merit(0.0, jnp.zeros_like(dx), values)
     slope = df @ dx - barrier * jnp.sum(ds / s) - weight * (_sum_of_sizes(c) + _sum_of_sizes(h - s))
-
-    def correct(v: Float[Array, " w"]) -> Float[Array, " n"]:
-        return -directions.inverse @ v[1 : 1 + p]
 
     # Newton steps are unbounded where c' nearly vanishes, as for a displacement that cannot be reached. And after a
     # short step most trials of a much longer one would be wasted. So a step is at most 8 times as long as the last.
     length = jnp.linalg.norm(dx) + eps
     longest = jnp.minimum(_to_boundary(s, ds), trusted / length)
-
-    def values_at(a: Scalar, bend: Float[Array, " n"]) -> Float[Array, " w"]:
-        return _in_one_row(problem, unravel(move(a, bend)))
-
-    a, bend = _line_search(values_at, merit, correct, start, slope, longest, dx)
+    a, bend = _line_search(step, start, slope, longest)
 
     result = _result_of(a, residual, tolerance)
     # Of the type with which it begins, and not Python's weak one: else the next call would trace all of it again. (And
     # of a loop that compares weak numbers XLA loses how it has to call our programs, in JAX 0.9 and 0.12.)
     result = jax.lax.convert_element_type(result, state.result.dtype)
     here = (x, y, z, s)
-    there = (move(a, bend), y_new, z + _to_boundary(z, dz) * dz, slide(a, bend))
+    there = (step.point(a, bend), y_new, z + _to_boundary(z, dz) * dz, step.slacks(a, bend))
     x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == RESULTS.too_many_iterations, new, old), here, there)
     curved = hessian + dh.T @ (jnp.minimum(z / s, STIFFEST)[:, None] * dh)
     residual = jnp.maximum(residual, _largest(broken) / size)
