@@ -41,7 +41,7 @@ def demo(part: str | None, out: str) -> int:
     print(f"""
 Drawn in {place}/:
   purcell_stroke.png  the curvature that the stroke encloses, and the swimmer on its way
-  rods.png            the rods on their way, and their separation on top of the exact one
+  rods.png            the rods on their way, and their separation in time, with dots for the exact one
 Next: geodyn simulate --list; geodyn simulate elastic_triangle_h3 --plot; geodyn stroke; geodyn stroke pmpy;
 or a metric of your own: the README shows how.""")
     return 0
