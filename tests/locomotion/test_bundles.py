@@ -611,3 +611,10 @@ def test_shapes_of_the_wrong_size_are_named():
 
 def test_shapes_are_lists_of_numbers_of_any_kind():
     np.testing.assert_array_equal(connection(RollingDisc(0.7), [1, 0]), connection(RollingDisc(0.7), jnp.eye(2)[0]))
+
+
+@pytest.mark.parametrize("angle", np.linspace(-1.5, 1.5, 13))
+def test_a_snake_with_equal_angles_is_singular_whatever_the_rounding(angle):
+    """Its wheels then all roll about one point, or along one line."""
+    with pytest.raises(ValueError, match="KinematicSnake is singular at the shape"):
+        gd.connection(gd.swimmers.KinematicSnake(), [angle, angle])

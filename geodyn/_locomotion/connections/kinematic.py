@@ -14,7 +14,7 @@ from geodyn._locomotion.connections.checks import (
     same_to_rounding,
     trial_velocity,
 )
-from geodyn._locomotion.connections.connection import AbstractConnection, check_law, law, true_form
+from geodyn._locomotion.connections.connection import ROUNDING, AbstractConnection, check_law, law, true_form
 
 
 class AbstractKinematicBody(AbstractConnection):
@@ -63,7 +63,14 @@ def _form_and_law(body: AbstractKinematicBody, r: Float[Array, " m"]) -> tuple[F
     columns, found = columns[:, :-1], columns[:, -1]
     parts = columns * u[None]
     linear = same_to_rounding(found, jnp.sum(parts, axis=1), jnp.sum(jnp.abs(parts), axis=1))
-    return inverse(columns[:, :k]) @ columns[:, k:], one_if(linear)
+    matrix = columns[:, :k]
+    inverted = inverse(matrix)
+    # A condition of the matrix that depends on no units: it grows without bound where the matrix becomes singular, and
+    # there rounding decides whether the inverse is finite.
+    condition = jnp.max(jnp.sum(jnp.abs(inverted) * jnp.abs(matrix.T), axis=1))
+    is_regular = condition * ROUNDING * jnp.finfo(matrix.dtype).eps < 1
+    known = jnp.where(is_regular, 1.0, jnp.nan).astype(matrix.dtype)
+    return known * inverted @ columns[:, k:], one_if(linear)
 
 
 @law.register
