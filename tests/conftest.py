@@ -120,8 +120,8 @@ def pytest_collection_modifyitems(items):
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Compiling is most of the time here, and optimising most of the compiling; what runs is short. So tests compile
-    without optimisation; those marked `users` as users do. None begins later than `TESTS_UNTIL`, in
-    seconds of the clock, if that is set."""
+    without optimisation; those marked `users` as users do. None begins later than `TESTS_UNTIL`, in seconds of
+    the clock, if that is set."""
     if time.time() > float(os.environ.get("TESTS_UNTIL", "inf")):
         pytest.skip("the time that TESTS_UNTIL gives is over")
     COMPILER.be(quick=item.get_closest_marker("users") is None)
