@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from geodyn._engine import internals, plain
+from geodyn._engine import internals, native, plain
 from geodyn._engine.program import members
 
 pytestmark = pytest.mark.newest
@@ -86,3 +86,22 @@ def test_large_products_of_one_member_are_those_of_xla():
         assert (members.natively(closed, (w, x), ()) is not None) is is_ours
         (many,) = members.natively(closed, (w, jnp.stack([x, 2 * x], 1)), (2,))
         np.testing.assert_allclose(many[:, 1], program(w, 2 * x)[0], rtol=1e-12)
+
+
+def test_the_work_of_a_member_counts_every_turn():
+    """By hand: 3 × 4 × 4 products and 12 sums in each of 7 turns; what runs until something holds has no bound."""
+    w, x = jnp.ones((4, 4)), jnp.zeros((3, 4))
+
+    def seven(x):
+        return lax.scan(lambda y, _: (y @ w + 1.0, None), x, None, 7)[0]
+
+    def until(x):
+        return lax.while_loop(lambda y: jnp.sum(y) < 9, lambda y: y + 1, x)
+
+    def batch(x):
+        return jax.vmap(lambda y: native.native(seven, y))(x)
+
+    work = {f: members.work(jax.make_jaxpr(f)(x).jaxpr) for f in (seven, until)}
+    assert work == {seven: 7 * (48 + 12), until: np.inf}
+    copies = 2 * 5 * 12  # The axis of the batch is moved to the end, and back.
+    assert members.work(jax.make_jaxpr(batch)(jnp.zeros((5, 3, 4))).jaxpr) == 5 * work[seven] + copies

@@ -106,7 +106,6 @@ class Code:
         # How many names have been given, and the label of the block that is being written.
         self.count = 0
         self.label = "start"
-        self.has_loops = False
         # A mask of the members that are computed at once: at the end of a batch some of them do not exist.
         self.inside = "%inside"
         # The function has memory on its stack, and scratch memory that its caller provides. Of both: the bytes in use
@@ -150,7 +149,6 @@ class Code:
     def add(self, name: str, pointers: list[str], code: "Code", mask: Value):
         """Adds a function to the module, whose arguments are these addresses and those of `_context`."""
         self.texts.append(self.function_text(name, pointers, code, mask, "internal "))
-        self.has_loops = self.has_loops or code.has_loops
 
     def function_text(self, name: str, pointers: list[str], code: "Code", mask: Value, linkage: str) -> str:
         """The text of such a function."""

@@ -121,12 +121,11 @@ class Argument(NamedTuple):
 
 class Function(NamedTuple):
     """A function of the module, or of a library: its name, whether each of its results has other numbers for each
-    member, how many bytes of scratch memory it needs, and whether it has loops."""
+    member, and how many bytes of scratch memory it needs."""
 
     name: str
     wide: list[bool]
     scratch: int
-    has_loops: bool
 
 
 class Given(NamedTuple):
@@ -180,7 +179,6 @@ def call_library(block: Block, closed: ClosedJaxpr, args: Sequence[ProgramArray]
         _libraries[digest] = _add_library(block, f"geodyn_library_{digest}", closed, given)
     function = _libraries[digest]
     code.declare_function(function.name, len(function.wide) + len(given.others), block.mask)
-    code.has_loops = code.has_loops or function.has_loops
     return _results(block, function, closed, given)
 
 
@@ -297,7 +295,7 @@ def _add_function(block: Block, closed: ClosedJaxpr, given: Given) -> Function:
     mask = _mask_of(block)
     pointers, varying = _body(Block(code, mask, block.rule), closed, given)
     outer.add(name, pointers, code, mask)
-    return Function(name, varying, code.most_scratch, code.has_loops)
+    return Function(name, varying, code.most_scratch)
 
 
 def _add_library(block: Block, name: str, closed: ClosedJaxpr, given: Given) -> Function:
@@ -309,7 +307,7 @@ def _add_library(block: Block, name: str, closed: ClosedJaxpr, given: Given) -> 
     text = code.function_text(name, pointers, code, mask, "")
     module = "\n".join([*sorted(code.outside.values()), *code.texts, text, attributes()])
     load_library(name, module)
-    return Function(name, varying, code.most_scratch, code.has_loops)
+    return Function(name, varying, code.most_scratch)
 
 
 def _mask_of(block: Block) -> Value:

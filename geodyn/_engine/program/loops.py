@@ -161,7 +161,6 @@ def while_loop(block: Block, equation: Operation, args: Sequence, wanted: Sequen
     of_body = args[first:second]
     carry = args[second:]
     avals = [v.aval for v in equation.outvars]
-    code.has_loops = True
     flags, together = spread(equation, [block.is_wide(x) for x in args])
     others = flat([*of_test, *of_body])
     wides = _of_parts(avals, flags)
@@ -300,7 +299,6 @@ def _many_turns(block: Block, equation: Operation, args: Sequence, wanted: Seque
     program = equation.params["jaxpr"]
     given, carried = scan_counts(equation)
     consts, carry, xs = _parts_of_scan(equation, args)
-    code.has_loops = True
 
     # What is carried comes first among the results, and its parts first among theirs.
     avals = [v.aval for v in equation.outvars]
@@ -388,7 +386,6 @@ def _turns_in_groups(block: Block, equation: Operation, args: Sequence, wanted: 
     code = block.code
     program = equation.params["jaxpr"]
     length = equation.params["length"]
-    code.has_loops = True
     consts, _, xs = _parts_of_scan(equation, args)
     avals = [v.aval for v in equation.outvars]
     row_avals = [v.aval for v in program.jaxpr.invars[len(consts) :]]

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine import internals
-from geodyn._engine.internals import ClosedJaxpr, Jaxpr, ShapedArray, each_program, length, programs_in
+from geodyn._engine.batches import NATIVE, Program, Transposed
+from geodyn._engine.internals import ClosedJaxpr, Jaxpr, Operation, ShapedArray, each_program, length, programs_in
 from geodyn._engine.llvm import graphics
 from geodyn._engine.llvm.code import ALONE, BOOL, WORD, Code, Memory, NotUnderstood, Value
 from geodyn._engine.llvm.processor import attributes, cores, entry, llvm, register, width
@@ -27,16 +28,19 @@ LOG = logging.getLogger("geodyn")
 MOST_PRODUCTS = 200
 # The name of functions of which it is known that XLA computes them faster.
 BY_XLA = "by_xla"
+# A thread takes some 50 µs to start, and longer where other programs run. A core computes so many numbers, each for as
+# many members as there are lanes, in some 200 µs; with fewer, a thread of its own would gain little and may lose much.
+WORK_OF_THREAD = 200_000
 # So many parts for each thread: members take different times.
 PARTS = 4
 
 
 class Compiled(NamedTuple):
-    """The name of the compiled function, how many bytes of scratch memory it needs, and whether it has loops."""
+    """The name of the compiled function, how many bytes of scratch memory it needs, and the work of one member."""
 
     name: str
     scratch: int
-    has_loops: bool
+    work: float
 
 
 def compile_program(closed: ClosedJaxpr, shared: tuple[bool, ...]) -> Compiled:
@@ -46,7 +50,7 @@ def compile_program(closed: ClosedJaxpr, shared: tuple[bool, ...]) -> Compiled:
     # One member alone has few stages, of which fewer are computed at once.
     lanes = min(width(), FEW_TURNS) if all(shared) else width()
     text, code = text_of(closed, shared, lanes)
-    return Compiled(register(text), code.most_scratch, code.has_loops)
+    return Compiled(register(text), code.most_scratch, work(closed.jaxpr))
 
 
 def text_of(closed: ClosedJaxpr, shared: tuple[bool, ...], lanes: int) -> tuple[str, Code]:
@@ -172,7 +176,7 @@ def _on_processor(closed: ClosedJaxpr, shared: tuple[bool, ...], batch: tuple[in
     program = compile_program(closed, shared if batch else (True,) * len(shared))
 
     def run(size: int, args: list, results: list) -> list:
-        threads, part = _shared_by_threads(size, program.has_loops)
+        threads, part = _shared_by_threads(size, program.work)
         scratch = jax.ShapeDtypeStruct((threads * program.scratch,), np.uint8)
         sizes = np.array([size, threads, part], np.int32)
         return jax.ffi.ffi_call(program.name, [scratch, *results])(sizes, *args)[1:]
@@ -186,22 +190,50 @@ def products(jaxpr: Jaxpr) -> int:
     total = 0
     for equation in jaxpr.eqns:
         name, params = equation.primitive.name, equation.params
-        if name == "dot_general":
-            (contracted, _), _ = params["dimension_numbers"]
-            left: ShapedArray = equation.invars[0].aval
-            result: ShapedArray = equation.outvars[0].aval
-            total += result.size * math.prod(left.shape[k] for k in contracted)
+        total += _products(equation)
         is_of_stages = name == "scan" and params["length"] <= FEW_TURNS
         turns = params["length"] if is_of_stages else 1
         total += turns * sum(map(products, programs_in(params)))
     return total
 
 
-def _shared_by_threads(size: int, has_loops: bool) -> tuple[int, int]:
-    """(the number of threads, how many members each takes at a time). What has no loops takes less time than to start
-    a thread."""
+def _products(equation: Operation) -> int:
+    """How many multiplications a product of arrays takes; none for another operation."""
+    if equation.primitive.name != "dot_general":
+        return 0
+    (contracted, _), _ = equation.params["dimension_numbers"]
+    left: ShapedArray = equation.invars[0].aval
+    result: ShapedArray = equation.outvars[0].aval
+    return result.size * math.prod(left.shape[k] for k in contracted)
+
+
+def work(jaxpr: Jaxpr) -> float:
+    """How many numbers a program computes for one member; infinite where only its run tells how many turns a loop
+    takes."""
+    total = 0.0
+    for equation in jaxpr.eqns:
+        name, params = equation.primitive.name, equation.params
+        inner = sum(map(work, programs_in(params)))
+        if name == "while":
+            return math.inf
+        if name == "scan":
+            total += params["length"] * inner
+        elif name == NATIVE:
+            total += math.prod(params["batch"]) * work(_untransposed(params["program"]).jaxpr)
+        else:
+            total += inner or _products(equation) or sum(v.aval.size for v in equation.outvars)
+    return total
+
+
+def _untransposed(program: Program) -> ClosedJaxpr:
+    return _untransposed(program.program) if isinstance(program, Transposed) else program
+
+
+def _shared_by_threads(size: int, of_member: float) -> tuple[int, int]:
+    """(the number of threads, how many members each takes at a time), for so many members with so much work each."""
     blocks = -(-size // width())
-    threads = min(cores(), blocks) if has_loops else 1
+    most = min(cores(), blocks)
+    threads = int(min(most, 1 + blocks * of_member // WORK_OF_THREAD))
     part = -(-blocks // (PARTS * threads)) if threads > 1 else blocks
     return threads, part * width()
 
