@@ -221,7 +221,8 @@ def work(jaxpr: Jaxpr) -> float:
         elif name == NATIVE:
             total += math.prod(params["batch"]) * work(_untransposed(params["program"]).jaxpr)
         else:
-            total += inner or _products(equation) or sum(v.aval.size for v in equation.outvars)
+            results: list[ShapedArray] = [v.aval for v in equation.outvars]
+            total += inner or _products(equation) or sum(x.size for x in results)
     return total
 
 
