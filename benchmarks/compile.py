@@ -171,7 +171,9 @@ def child(name):
 def fresh(name, folder=None, programs=None):
     """What `child` prints, and the seconds of its process, with the persistent cache in a folder; the programs are
     written into another."""
-    environment = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+    # Without bytecode on the disk Python would compile geodyn's own files again, which pip does once for all.
+    unwanted = ("JAX_COMPILATION_CACHE_DIR", "PYTHONDONTWRITEBYTECODE")
+    environment = {k: v for k, v in os.environ.items() if k not in unwanted}
     # XLA warns of the features "prefer-no-…" of its own compiler, which no machine lists, when it reads its cache.
     environment["TF_CPP_MIN_LOG_LEVEL"] = "3"
     environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"

@@ -9,6 +9,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from geodyn._foundations.typing import Array, Bool, PyTree
 
@@ -27,7 +28,8 @@ def batched_as(given: PyTree, start: PyTree) -> PyTree:
     """The arrays `start` of a loop, with the same values, but as if they were computed from those in `given`: under
     `vmap` they are batched if any of these is. JAX traces the body of a loop again whenever it finds that one more of
     its values is batched after a turn, and with it all loops inside."""
-    differs = [x != x for x in map(_first, filter(_is_full, jax.tree.leaves(given)))]
+    traced = [x for x in jax.tree.leaves(given) if isinstance(x, Tracer) and x.size]
+    differs = [x != x for x in map(_first, traced)]
     if not differs:
         return start
     either = functools.reduce(jnp.logical_or, differs)
@@ -76,10 +78,6 @@ def _strict_switches() -> list:
     if setting("jax_check_tracer_leaks"):
         switches.append(jax.check_tracer_leaks(False))
     return switches
-
-
-def _is_full(x: Any) -> bool:
-    return isinstance(x, jax.Array) and x.size > 0
 
 
 def _first(x: Array) -> Array:

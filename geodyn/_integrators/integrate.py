@@ -435,7 +435,8 @@ def _run(
     at_start = (state.q, state.p, lam, state.frame, state.errors[:1])
     q, p, lam, frame, error = (jnp.concatenate([row[None], rows]) for row, rows in zip(at_start, saved, strict=True))
     t = t0 + h * (state.step + every * jnp.arange(saves + 1))
-    v, lam, facts, result = judge(system, method, h, state.step == 0, end, begin.facts, (t, q, p, lam), made, most)
+    judged = native_of(judge, system, method, h, state.step == 0, end, begin.facts, (t, q, p, lam), made, most)
+    v, lam, facts, result = judged
     return Reached(after, facts, result), (q, p, lam, frame, error, v), struck
 
 

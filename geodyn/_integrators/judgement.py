@@ -79,8 +79,9 @@ def judge(
     def of_row(t: Scalar, q: Float[Array, " n"], p: Float[Array, " k"], lam: Float[Array, " c"]) -> list[Array]:
         v = system.velocity(t, q, p)
         known = jnp.concatenate([v, reactions(system, t, q, p, v)]) if solved else v
-        energy = (total_energy(system, t, q, v, lam), jnp.abs(p @ v) / 2) if followed else ()
-        return [known, rounding(system, q), *energy]
+        energy = [total_energy(system, t, q, v, lam), jnp.abs(p @ v) / 2] if followed else []
+        # What is judged by them has no derivative, and theirs would be as much work as that of the velocities.
+        return [known, *map(jax.lax.stop_gradient, [rounding(system, q), *energy])]
 
     known, rounded, *others = _of_rows(of_row, rows, made)
     v, lam = jnp.split(known, [q.shape[1]], axis=1) if solved else (known, multipliers)

@@ -99,7 +99,7 @@ def checked_limits(
 def checked_shape(name: str, value: Any, m: int | None = None) -> Float[Array, " m"]:
     """The argument `name` as a shape, of m variables unless m is None; else ValueError."""
     shape = numbers(value)
-    if shape.ndim != 1 or (m is not None and shape.size != m) or (known(shape) and not jnp.all(jnp.isfinite(shape))):
+    if shape.ndim != 1 or (m is not None and shape.size != m) or (known(shape) and not np.isfinite(shape).all()):
         raise ValueError(f"optimal_stroke: {name} must be a shape, {m or 'm'} finite numbers, got {value}.")
     return shape
 

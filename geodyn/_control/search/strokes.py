@@ -36,7 +36,7 @@ from geodyn._control.search.checks import (
     shape_ends,
     without_free,
 )
-from geodyn._control.search.failure import failure, hint_if_afloat, is_certified, reaches
+from geodyn._control.search.failure import failure, hint_if_afloat, reaches
 from geodyn._control.search.guess import small_stroke, unknowns
 from geodyn._control.search.implicit import solve_implicitly
 from geodyn._control.search.led import LED_MISS, STARTS, led_stroke
@@ -46,7 +46,7 @@ from geodyn._engine.numerics.roots import without_derivatives
 from geodyn._foundations.checks import a_number
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
-from geodyn._foundations.typing import Array, Bool, Count, Float, Number, PyTree, Scalar, Vector
+from geodyn._foundations.typing import Array, Bool, Count, Float, Int, Number, PyTree, Scalar, Vector
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.costs import Costly, Density, energy, is_energy, value_of
@@ -298,9 +298,11 @@ def _is_maximum(found: Minimum) -> Bool[Array, ""]:
     return jnp.any(directions.curved) & jnp.all(~directions.curved | (directions.values < 0))
 
 
-def optimum_of(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalStroke:
-    """What was found. The derivatives of a failure are NaN; where it cannot be raised, so is what it claims."""
-    values = outcome(problem, found.x, found.multipliers)
+@jit
+def _ending(
+    problem: StrokeProblem, found: Minimum, values: dict[str, Any]
+) -> tuple[Int[Array, ""], Bool[Array, ""], Bool[Array, ""]]:
+    """(how the search ended, after what the `outcome` tells on twice the steps; whether it is a success; or not)."""
     there = reaches(values["displacement"], problem.displacement, problem.free)
     result = jnp.where(found.successful & ~there, RESULTS.astray, found.result)
     unsteady = problem.is_steady & (values["room"] > TOUCHING) & (values["power_variation"] > STEADY)
@@ -314,7 +316,16 @@ def optimum_of(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalSt
         result = jnp.where((result == RESULTS.successful) & unresolved, RESULTS.too_few_harmonics, result)
     if not is_energy(problem.density):
         result = jnp.where((result == RESULTS.successful) & _is_maximum(found), RESULTS.largest, result)
-    good, x, hessian = result == RESULTS.successful, found.x, found.hessian
+    good = result == RESULTS.successful
+    return result, good, ~good
+
+
+def optimum_of(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalStroke:
+    """What was found. The derivatives of a failure are NaN; where it cannot be raised, so is what it claims."""
+    values = outcome(problem, found.x, found.multipliers)
+    result, good, failed = _ending(problem, found, values)
+    x = found.x
+    hessian = found.hessian
     if not known(good):
         claims = {name: values[name] for name in ("cost", "multiplier", "charge")}
         claims, hessian = nan_unless(good, (claims, hessian), ())
@@ -328,7 +339,7 @@ def optimum_of(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalSt
         iterations=found.iterations.astype(int),
         evidence=Evidence(problem, x, hessian, found.jacobian),
         period=None if problem.springs is None else problem.springs.period,
-        **no_derivative_where(~good, values, problem),
+        **no_derivative_where(failed, values, problem),
     )
 
 
@@ -418,7 +429,7 @@ def optimal_stroke(
             problem, x = pose(another)
             found = solve_implicitly(problem, x, method, progress)
     optimum = optimum_of(problem, found, throw)
-    if throw and known(found.result) and not is_certified(optimum, problem.displacement):
+    if throw and known(found.result) and not optimum.successful:
         found_there, posed, start = without_derivatives((optimum, problem, x))
         raise failure(found_there, posed, start, method, optimal_stroke)
     return optimum
