@@ -111,6 +111,12 @@ def domain_of(space: AbstractMetric) -> Domain:
     return ANYWHERE
 
 
+@functools.singledispatch
+def diameter_of(space: AbstractMetric) -> float:
+    """The largest distance of two points; infinite if not known, unless a space that knows it registers here."""
+    return np.inf
+
+
 class Manifold(AbstractManifold):
     """A space made from a plain function, its metric.
 

@@ -28,6 +28,7 @@ from geodyn._geometry.manifold.manifold import (
     check_dim,
     check_period,
     check_traceable,
+    diameter_of,
     domain_of,
     period_of,
     within,
@@ -487,6 +488,16 @@ class Conformal(AbstractManifold):
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         """factor(x) g(x)."""
         return self.factor(x) * self.space.metric(x)
+
+
+@diameter_of.register
+def _(space: AbstractConstantCurvature) -> float:
+    return np.pi if space.chart.curvature > 0 else np.inf
+
+
+@diameter_of.register
+def _(space: Product) -> float:
+    return float(np.hypot(diameter_of(space.a), diameter_of(space.b)))
 
 
 @domain_of.register

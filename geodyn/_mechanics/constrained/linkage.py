@@ -23,7 +23,7 @@ from geodyn._foundations.typing import Array, ArrayLike, Count, Each, Float, Ind
 from geodyn._geometry.models.spaces import Euclidean
 from geodyn._integrators.contract.constraints import check_constraints, constraint_state, dependent_rows
 from geodyn._mechanics.elements.abstract import Tuples, number, one_each
-from geodyn._mechanics.elements.contact import AbstractContact, check_contacts
+from geodyn._mechanics.elements.contact import AbstractContact
 from geodyn._mechanics.elements.fields import Gravity
 from geodyn._mechanics.elements.springs import Rod
 from geodyn._mechanics.points.body import (
@@ -35,6 +35,7 @@ from geodyn._mechanics.points.body import (
     seen_by_contacts,
 )
 from geodyn._mechanics.points.projection import project
+from geodyn._mechanics.touching.together import check_contacts
 
 
 class Linkage(AbstractBody):

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -10,19 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from geodyn._engine.jit import as_pytree, jit, with_time
+from geodyn._engine.jit import as_pytree, with_time
 from geodyn._foundations.checks import check_arguments, one_number, returned, row
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Bool, Count, Each, Float, Indices, Int, Number, Scalar
 from geodyn._geometry.geodesics.geodesic import distance_or_far, is_solved
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import AbstractManifold
-from geodyn._geometry.models.spaces import Product
-from geodyn._integrators.contract.contacts import Neighbours, pick
+from geodyn._integrators.contract.contacts import Neighbours
 from geodyn._integrators.impacts.gaps import nearest
 from geodyn._mechanics.elements.abstract import (
     Tuples,
-    curvature_of,
     index_tuples,
     number,
     once_each,
@@ -82,6 +80,49 @@ class AbstractContact(eqx.Module):
         """The gaps [c]: positive where nothing touches, zero at contact, with a gradient that does not vanish at zero.
         If the method has a parameter `t` it is given the time, for walls that move."""
 
+    # What a body asks of its contacts besides, and what holds for contacts of any kind. Those that know more say so.
+
+    @property
+    def _coefficient(self) -> Array | None:
+        """The coefficient of friction, one number or [c]; None without friction."""
+        return None
+
+    def _count_at(self, space: AbstractManifold, x: Seen) -> int:
+        """The number of contacts."""
+        return jax.eval_shape(lambda x: self._gaps_at(jnp.zeros(()), space, x), x).size
+
+    def _gaps_at(self, t: Number, space: AbstractManifold, x: Seen, which: Array | None = None) -> Float[Array, " c"]:
+        """The gaps at time t, or those numbered `which`. Raises ValueError if the method `gap` returns another shape,
+        or if coefficients are not one number or one for each contact."""
+        name = type(self).__name__
+        value = returned(f"gap of {name}", with_time(self.gap, 2), t, space, x)
+        if jnp.ndim(value) != 1:
+            raise ValueError(f"gap of {name} must return shape [c], got {jnp.shape(value)}")
+        for what, given in (("restitution", self.restitution), ("friction", self._coefficient)):
+            if given is not None and jnp.shape(given) not in ((), value.shape):
+                wanted = f"one number or one per contact ({value.size})"
+                raise ValueError(f"{what} of {name} must be {wanted}, got shape {jnp.shape(given)}")
+        return value if which is None else value[which]
+
+    def _slips_at(
+        self, t: Number, space: AbstractManifold, x: Seen, v: Seen, which: Array | None = None
+    ) -> Float[Array, "c s"]:
+        """The slip velocities at time t, or those numbered `which`; s = 0 without friction."""
+        count = self._count_at(space, x) if which is None else which.size
+        return jnp.zeros((count, 0), jnp.result_type(t))
+
+    def _nearest_at(self, t: Number, space: AbstractManifold, x: Seen) -> Neighbours | None:
+        """The contacts to watch, of so many that most are far from closed; None: all of them."""
+        return None
+
+    def _least_distances(self, x: Seen) -> Float[Array, " c"]:
+        """The least distance of the two points of each contact, for contacts that keep two points apart; else [0]."""
+        return jnp.zeros(0)
+
+    def _label_at(self, x: Seen, i: int | np.integer) -> str:
+        """What messages call the contact of this number."""
+        return f"number {i}"
+
 
 class AbstractFrictionalContact(AbstractContact):
     """Contacts with Coulomb friction; the base class of such contacts.
@@ -128,6 +169,23 @@ class AbstractFrictionalContact(AbstractContact):
         """The slip velocities [c, s]: the relative velocity tangential to each contact, in an orthonormal frame; affine
         in v. For a gap that is not a distance, it is multiplied by the norm of the gradient of the gap. If the method
         has a parameter `t` it is given the time, for belts that run."""
+
+    @property
+    def _coefficient(self) -> Array | None:
+        return self.friction
+
+    def _slips_at(
+        self, t: Number, space: AbstractManifold, x: Seen, v: Seen, which: Array | None = None
+    ) -> Float[Array, "c s"]:
+        """As above. Raises ValueError if the method `slip` returns another shape."""
+        if self.friction is None:
+            return super()._slips_at(t, space, x, v, which)
+        count = self._count_at(space, x)
+        name = type(self).__name__
+        value = returned(f"slip of {name}", with_time(self.slip, 3), t, space, x, v)
+        if jnp.ndim(value) != 2 or len(value) != count:
+            raise ValueError(f"slip of {name} must return shape [{count}, s], got {jnp.shape(value)}")
+        return value if which is None else value[which]
 
 
 class AbstractSpheres(AbstractFrictionalContact):
@@ -247,6 +305,32 @@ class Contact(AbstractSpheres):
             first, second, rate_of_first, rate_of_second
         )
 
+    def _count_at(self, space: AbstractManifold, x: Points) -> int:
+        # Of many spheres all gaps would take long to trace, only to be counted.
+        return len(self.pairs_of(x))
+
+    def _gaps_at(self, t: Number, space: AbstractManifold, x: Points, which: Array | None = None) -> Float[Array, " c"]:
+        if which is None:
+            return super()._gaps_at(t, space, x)
+        return self.room(space, x, jnp.asarray(self.pairs_of(x))[which])
+
+    def _slips_at(
+        self, t: Number, space: AbstractManifold, x: Points, v: Points, which: Array | None = None
+    ) -> Float[Array, "c s"]:
+        if which is None or self.friction is None:
+            return super()._slips_at(t, space, x, v, which)
+        return self.slips(space, x, v, jnp.asarray(self.pairs_of(x))[which])
+
+    def _nearest_at(self, t: Number, space: AbstractManifold, x: Points) -> Neighbours | None:
+        most = LISTED_PER_POINT * len(x)
+        return nearest(self._gaps_at(t, space, x), most) if len(self.pairs_of(x)) > most else None
+
+    def _least_distances(self, x: Points) -> Float[Array, " c"]:
+        return self.reach(x, self.pairs_of(x))
+
+    def _label_at(self, x: Points, i: int | np.integer) -> str:
+        return f"between points {tuple(self.pairs_of(x)[i].tolist())}"
+
 
 class Wall(AbstractFrictionalContact):
     """A wall for every point: contacts with a gap that is a function of the position.
@@ -325,177 +409,6 @@ def brought_near(
     return jnp.where(far, x + reach / scale, y)
 
 
-def gaps(
-    contact: AbstractContact, t: Number, space: AbstractManifold, x: Seen, which: Array | None = None
-) -> Float[Array, " c"]:
-    """The gaps of a contact at time t, or those numbered `which`; x is what the contact acts on, points or poses.
-    Raises ValueError if the gap function returns another shape."""
-    if isinstance(contact, Contact) and which is not None:
-        points = cast(Points, x)
-        return contact.room(space, points, jnp.asarray(contact.pairs_of(points))[which])
-    name = type(contact).__name__
-    value = returned(f"gap of {name}", with_time(contact.gap, 2), t, space, x)
-    if jnp.ndim(value) != 1:
-        wanted = "a number for each point" if isinstance(contact, Wall) else "shape [c]"
-        raise ValueError(f"gap of {name} must return {wanted}, got {jnp.shape(value)}")
-    for what, given in (("restitution", contact.restitution), ("friction", friction_of(contact))):
-        if given is not None and jnp.shape(given) not in ((), value.shape):
-            wanted = f"one number or one per contact ({value.size})"
-            raise ValueError(f"{what} of {name} must be {wanted}, got shape {jnp.shape(given)}")
-    return value if which is None else value[which]
-
-
-def friction_of(contact: AbstractContact) -> Array | None:
-    """The coefficient of friction of a contact; None if it has none."""
-    return contact.friction if isinstance(contact, AbstractFrictionalContact) else None
-
-
-def sizes(contacts: list[AbstractContact], space: AbstractManifold, seen: list) -> list[int]:
-    """The number of gaps of each contact; `seen` holds what each contact acts on, points or poses."""
-
-    def size(e: AbstractContact, x: Seen) -> int:
-        return jax.eval_shape(lambda x: gaps(e, jnp.zeros(()), space, x), x).size
-
-    found = []
-    for contact, x in zip(contacts, seen, strict=True):
-        # Of many spheres all gaps would take long to trace, only to be counted.
-        count = len(contact.pairs_of(x)) if isinstance(contact, Contact) else size(contact, x)
-        found.append(count)
-    return found
-
-
-def gaps_of(
-    contacts: list[AbstractContact],
-    t: Scalar,
-    space: AbstractManifold,
-    seen: list,
-    which: Int[Array, " K"] | None = None,
-) -> Float[Array, " c"]:
-    """The gaps [c] of several contacts, concatenated, or those numbered `which`."""
-    return _in_a_row(gaps, (), contacts, t, space, [(x,) for x in seen], which)
-
-
-def slips_of(
-    contacts: list[AbstractContact],
-    t: Scalar,
-    space: AbstractManifold,
-    seen: list,
-    rates: list,
-    which: Int[Array, " K"] | None = None,
-) -> Float[Array, "c s"]:
-    """The slip velocities [c, s] of several contacts, concatenated and padded with zeros to the largest s, or those
-    numbered `which`."""
-    widest = 0
-    for contact, x, v in zip(contacts, seen, rates, strict=True):
-        shape = jax.eval_shape(lambda x, v, contact=contact: slips(contact, t, space, x, v), x, v).shape
-        widest = max(widest, shape[1])
-
-    def padded_slips(contact: AbstractContact, *args: Any) -> Float[Array, "c s"]:
-        value = slips(contact, *args)
-        return jnp.pad(value, ((0, 0), (0, widest - value.shape[1])))
-
-    return _in_a_row(padded_slips, (widest,), contacts, t, space, list(zip(seen, rates, strict=True)), which)
-
-
-def _in_a_row(
-    measure: Callable,
-    shape: tuple[int, ...],
-    contacts: list[AbstractContact],
-    t: Scalar,
-    space: AbstractManifold,
-    seen: list[tuple[Any, ...]],
-    which: Int[Array, " K"] | None,
-) -> Float[Array, "c ..."]:
-    """What is measured at the gaps of all contacts, an array of this shape at each, or at those numbered `which`."""
-    sized = sizes(contacts, space, [x for x, *_ in seen])
-    if which is None or which.size == sum(sized):
-        each = [measure(e, t, space, *x) for e, x in zip(contacts, seen, strict=True)]
-        return jnp.concatenate([jnp.zeros((0, *shape), jnp.result_type(t)), *each])
-    value = jnp.zeros((which.size, *shape), jnp.result_type(t))
-    start = 0
-    for contact, x, size in zip(contacts, seen, sized, strict=True):
-        is_of_contact = (which >= start) & (which < start + size)
-        here = is_of_contact.reshape(-1, *[1] * len(shape))
-        measured = measure(contact, t, space, *x, jnp.clip(which - start, 0, size - 1))
-        value = jnp.where(here, measured, value)
-        start += size
-    return value
-
-
-def slips(
-    contact: AbstractContact, t: Scalar, space: AbstractManifold, x: Seen, v: Seen, which: Array | None = None
-) -> Float[Array, "c s"]:
-    """The slip velocities [c, s] of a contact, or those numbered `which`; s = 0 without friction. Raises ValueError if
-    the method `slip` returns another shape."""
-    size = sizes([contact], space, [x])[0]
-    if friction_of(contact) is None:
-        return jnp.zeros((size if which is None else which.size, 0), jnp.result_type(t))
-    if isinstance(contact, Contact) and which is not None:
-        points = cast(Points, x)
-        return contact.slips(space, points, cast(Points, v), jnp.asarray(contact.pairs_of(points))[which])
-    slip = cast(AbstractFrictionalContact, contact).slip
-    value = returned(f"slip of {type(contact).__name__}", with_time(slip, 3), t, space, x, v)
-    if jnp.ndim(value) != 2 or len(value) != size:
-        raise ValueError(f"slip of {type(contact).__name__} must return shape [{size}, s], got {jnp.shape(value)}")
-    return value if which is None else value[which]
-
-
-def restitutions_of(
-    contacts: list[AbstractContact],
-    space: AbstractManifold,
-    seen: list,
-    dtype: np.dtype,
-    which: Int[Array, " K"] | None = None,
-) -> Float[Array, " c"]:
-    """The coefficients of restitution [c] of all gaps, or those numbered `which`."""
-    return _one_per_gap([e.restitution for e in contacts], sizes(contacts, space, seen), dtype, which)
-
-
-def frictions_of(
-    contacts: list[AbstractContact],
-    space: AbstractManifold,
-    seen: list,
-    dtype: np.dtype,
-    which: Int[Array, " K"] | None = None,
-) -> Float[Array, " c"]:
-    """The coefficients of friction [c] of all gaps, or those numbered `which`."""
-    values = []
-    for contact in contacts:
-        friction = friction_of(contact)
-        values.append(0.0 if friction is None else friction)
-    return _one_per_gap(values, sizes(contacts, space, seen), dtype, which)
-
-
-def _one_per_gap(values: list, sized: list[int], dtype: np.dtype, which: Int[Array, " K"] | None) -> Float[Array, " c"]:
-    """The values of all contacts, one number or one for each gap, as one for each gap."""
-    each = [jnp.zeros(0, dtype)]
-    for value, size in zip(values, sized, strict=True):
-        each.append(jnp.broadcast_to(jnp.asarray(value, dtype), size))
-    return pick(jnp.concatenate(each), which)
-
-
-def neighbours_of(
-    contacts: list[AbstractContact], t: Scalar, space: AbstractManifold, seen: list, points: int
-) -> Neighbours | None:
-    """The contacts that must be watched: of hard spheres with more than 8 pairs per point the nearest pairs, and all
-    contacts of other elements. None if no element has so many pairs."""
-    most = LISTED_PER_POINT * points
-    sized = sizes(contacts, space, seen)
-    many = [isinstance(e, Contact) and n > most for e, n in zip(contacts, sized, strict=True)]
-    if not any(many):
-        return None
-    lists = []
-    start = 0
-    for contact, x, size, listed in zip(contacts, seen, sized, many, strict=True):
-        everything = Neighbours(jnp.arange(size), jnp.asarray(jnp.inf, jnp.result_type(t)))
-        near = nearest(gaps(contact, t, space, x), most) if listed else everything
-        lists.append(Neighbours(start + near.which, near.room))
-        start += size
-    which = jnp.concatenate([each.which for each in lists])
-    room = jnp.min(jnp.stack([each.room for each in lists]))
-    return Neighbours(which, room)
-
-
 def is_elastic(restitution: Each) -> bool:
     """Whether the coefficients of restitution are known to be 1. Then nothing comes to rest, and a smaller program
     without resting contacts is compiled."""
@@ -508,63 +421,3 @@ def coefficient(friction: Each) -> Array | None:
     # Test the argument itself: inside jit its conversion to an array is traced even if it is a constant.
     nothing = not isinstance(friction, Tracer) and bool(np.all(np.asarray(friction) == 0))
     return None if nothing else number("friction", friction)
-
-
-def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t: Number, seen: list) -> None:
-    """Raises ValueError if spheres do not fit into the space, if a contact is violated, or if a gap is not finite, or
-    zero without a gradient; `seen` holds what each contact acts on, points or poses."""
-    for contact, x in zip(contacts, seen, strict=True):
-        name = type(contact).__name__
-        values, change, reach = map(np.asarray, _at_start(contact, t, space, x))
-        if isinstance(contact, Contact):
-            most = diameter(space)
-            if reach.max() >= most:
-                raise ValueError(
-                    f"radii {_label(contact, x, int(np.argmax(reach)))} add up to {reach.max():.6g}, but no two points "
-                    f"of this space are further apart than {most:.6g}: make them smaller"
-                )
-
-        def largest(x: Any) -> float:
-            return max(np.abs(np.asarray(leaf)).max() for leaf in jax.tree.leaves(x))
-
-        for i in np.flatnonzero(~np.isfinite(values + change)):
-            raise ValueError(f"the gap of {name} {_label(contact, x, i)} or its gradient is not finite at q0")
-        touching = np.flatnonzero(values <= 0)  # Only these need gradients.
-        if not touching.size:
-            continue
-        back = jax.vjp(lambda x, contact=contact: gaps(contact, t, space, x), x)[1]
-        for i in touching:
-            size = largest(back(jnp.asarray(np.arange(len(values)) == i, values.dtype))[0])
-            if values[i] < -(np.finfo(values.dtype).eps ** 0.5) * size * (1 + largest(x)):
-                room = f"they overlap by {-values[i]:.6g}; start from gaps ≥ 0"
-                raise ValueError(f"q0 violates {name} {_label(contact, x, i)}: {room}")
-            if size == 0:
-                raise ValueError(f"the gap of {name} {_label(contact, x, i)} is zero at q0 and has no gradient there")
-
-
-@jit
-def _at_start(
-    contact: AbstractContact, t: Scalar, space: AbstractManifold, x: Seen
-) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, "..."]]:
-    """(gaps, their derivative along 1 + |x|, which is not finite if a gradient is not, and r_i + r_j of spheres)."""
-    way = jax.tree.map(lambda x: 1 + jnp.abs(x), x)
-    values, change = jax.jvp(lambda x: gaps(contact, t, space, x), (x,), (way,))
-    reach = jnp.zeros(0)
-    if isinstance(contact, Contact):
-        points = cast(Points, x)
-        reach = contact.reach(points, contact.pairs_of(points))
-    return values, change, reach
-
-
-def diameter(space: AbstractManifold) -> float:
-    """The largest distance of two points: π on the unit sphere, by Pythagoras in a product; infinite if not known."""
-    if isinstance(space, Product):
-        return float(np.hypot(diameter(space.a), diameter(space.b)))
-    return np.pi if curvature_of(space) > 0 else np.inf
-
-
-def _label(contact: AbstractContact, x: Seen, i: int | np.integer) -> str:
-    if not isinstance(contact, Contact):
-        return f"number {i}"
-    pair = contact.pairs_of(cast(Points, x))[i]
-    return f"between points {tuple(pair.tolist())}"

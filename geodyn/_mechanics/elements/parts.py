@@ -17,7 +17,7 @@ from geodyn._mechanics.elements.abstract import (
     Tuples,
     with_masses,
 )
-from geodyn._mechanics.elements.contact import AbstractContact, AbstractFrictionalContact, friction_of
+from geodyn._mechanics.elements.contact import AbstractContact, AbstractFrictionalContact
 
 
 class PotentialOn(AbstractPotential):
@@ -168,7 +168,7 @@ def place(element: Element, start: int, stop: int) -> Part:
             start=start,
             stop=stop,
             restitution=element.restitution,
-            friction=friction_of(element),
+            friction=element._coefficient,
             elastic=element.elastic,
         )
     if isinstance(element, AbstractFriction):

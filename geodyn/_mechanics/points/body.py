@@ -26,18 +26,16 @@ from geodyn._mechanics.elements.abstract import (
     AbstractPotential,
     with_masses,
 )
-from geodyn._mechanics.elements.contact import (
-    AbstractContact,
-    AbstractFrictionalContact,
-    Seen,
-    friction_of,
+from geodyn._mechanics.elements.contact import AbstractContact, AbstractFrictionalContact, Seen
+from geodyn._mechanics.elements.parts import kind, point_lists
+from geodyn._mechanics.touching.together import (
+    are_frictional,
     frictions_of,
     gaps_of,
     neighbours_of,
     restitutions_of,
     slips_of,
 )
-from geodyn._mechanics.elements.parts import kind, point_lists
 
 Yielding = AbstractFriction | AbstractPlasticity
 ELEMENTS = AbstractPotential | AbstractDissipation | Yielding | AbstractConstraint | AbstractPfaffian | AbstractContact
@@ -127,7 +125,7 @@ class AbstractBody(AbstractLagrangianSystem):
         """The contacts of all elements, or only those numbered `which`."""
         elements = elements_of(self, AbstractContact)
         space = self.space
-        frictional = any(friction_of(e) is not None for e in elements)
+        frictional = are_frictional(elements)
 
         def gap(q: Float[Array, " n"], t: Scalar) -> Float[Array, " K"]:
             return gaps_of(elements, t, space, seen_by_contacts(self, q), which)
@@ -143,7 +141,7 @@ class AbstractBody(AbstractLagrangianSystem):
             return slips_of(elements, t, space, seen, rates, which)
 
         def neighbours(t: Scalar, q: Float[Array, " n"]) -> Neighbours | None:
-            return neighbours_of(elements, t, space, seen_by_contacts(self, q), len(self.points(q)))
+            return neighbours_of(elements, t, space, seen_by_contacts(self, q))
 
         def closing(q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
             """The fastest that two points can approach each other."""

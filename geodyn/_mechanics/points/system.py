@@ -29,7 +29,7 @@ from geodyn._integrators.contract.system import (
     takes_any_configuration,
 )
 from geodyn._mechanics.elements.abstract import AbstractConstraint, AbstractDissipation, AbstractPfaffian
-from geodyn._mechanics.elements.contact import AbstractContact, check_contacts
+from geodyn._mechanics.elements.contact import AbstractContact
 from geodyn._mechanics.elements.parts import coupled_points, point_lists
 from geodyn._mechanics.elements.poses import AbstractOnBodies
 from geodyn._mechanics.points.body import (
@@ -41,6 +41,7 @@ from geodyn._mechanics.points.body import (
     seen_by_contacts,
 )
 from geodyn._mechanics.points.charts import check_charts
+from geodyn._mechanics.touching.together import check_contacts
 
 
 class System(AbstractBody):

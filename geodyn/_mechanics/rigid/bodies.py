@@ -29,7 +29,7 @@ from geodyn._integrators.contract.dissipation import check_dissipation
 from geodyn._integrators.contract.system import is_configuration
 from geodyn._integrators.trajectory import Trajectory
 from geodyn._mechanics.elements.abstract import AbstractConstraint, AbstractDissipation, AbstractPfaffian, number
-from geodyn._mechanics.elements.contact import AbstractContact, check_contacts
+from geodyn._mechanics.elements.contact import AbstractContact
 from geodyn._mechanics.elements.fields import Gravity, PointLoad
 from geodyn._mechanics.elements.poses import AbstractOnBodies, Poses, left_product, rotation, spin
 from geodyn._mechanics.points.body import (
@@ -44,6 +44,7 @@ from geodyn._mechanics.points.body import (
 )
 from geodyn._mechanics.rigid.inertia import check_rotations, inertias, rows
 from geodyn._mechanics.rigid.loads import Load
+from geodyn._mechanics.touching.together import check_contacts
 
 MOST_STRETCHED = 0.5  # How far the squared length of a quaternion may be from 1.
 

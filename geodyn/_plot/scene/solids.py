@@ -12,7 +12,7 @@ from geodyn._geometry.geodesics.geodesic import exp
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Product
 from geodyn._integrators.trajectory import Trajectory
-from geodyn._mechanics.elements.contact import AbstractContact, AbstractSpheres, sizes
+from geodyn._mechanics.elements.contact import AbstractContact, AbstractSpheres
 from geodyn._mechanics.elements.parts import ContactOn
 from geodyn._mechanics.elements.poses import AbstractOnBodies
 from geodyn._mechanics.points.body import AbstractBody, elements_of
@@ -91,7 +91,7 @@ def flashes(trajectory: Trajectory, body: AbstractBody, q: np.ndarray) -> list:
     if trajectory.impacts is None or not contacts:
         return []
     seen = [body.seen_by(e, jnp.asarray(trajectory.q[0]).reshape(-1)) for e in contacts]
-    counts = sizes(contacts, body.space, seen)
+    counts = [contact._count_at(body.space, x) for contact, x in zip(contacts, seen, strict=True)]
     # The points of every contact, in the order in which impacts count the contacts.
     meeting = []
     for element, size in zip(contacts, counts, strict=True):
