@@ -110,6 +110,18 @@ def test_flashes_of_combined_bodies():
     assert [points for _, points in data["flashes"]] == [[0], [1, 2]] and data["spheres"] == [1, 2]
 
 
+def test_capsules_end_in_balls_and_flash():
+    """The balls are around the ends of the segments, and at an impact both segments flash."""
+    ends = [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.5], [0.0, 2.5]]
+    capsules = gd.contact.Capsules([(0, 1), (2, 3)], [0.1, 0.2])
+    rods = gd.System(gd.spaces.Euclidean(2), [1.0] * 4, capsules)
+    trajectory = gd.integrate(rods, ends, [[0.0, 0.0]] * 2 + [[0.0, -1.0]] * 2, t1=0.3, steps=4)
+    data = contents(gd.plot.player(trajectory).html)[0]
+    assert [points for _, points in data["flashes"]] == [[0, 1, 2, 3]] and data["spheres"] == [0, 1, 2, 3]
+    sizes = np.frombuffer(b64decode(data["sizes"]), "<f4").reshape(-1, 4)[0]
+    np.testing.assert_allclose(sizes / sizes[0], [1, 1, 2, 2], rtol=1e-6)
+
+
 def test_long_motions_are_thinned_out_and_say_so():
     """Many points, many states: every n-th, under the limit, the last one kept."""
     masses = [1.0] * 60

@@ -123,6 +123,18 @@ class AbstractContact(eqx.Module):
         """What messages call the contact of this number."""
         return f"number {i}"
 
+    def _points_at(self, points: int, contacts: int) -> list[tuple[int, ...]]:
+        """The points that meet at each contact, where there are so many of both: each point by itself, as at a wall, or
+        any of them where there are more contacts than points."""
+        if contacts <= points:
+            return [(i,) for i in range(contacts)]
+        return [tuple(range(points))] * contacts
+
+    def _radii_at(self, points: int) -> np.ndarray | None:
+        """The radius of the ball around each point; None without balls."""
+        radii = getattr(self, "radii", None)
+        return None if radii is None else np.broadcast_to(np.asarray(radii), points)
+
 
 class AbstractFrictionalContact(AbstractContact):
     """Contacts with Coulomb friction; the base class of such contacts.
@@ -213,6 +225,10 @@ class AbstractSpheres(AbstractFrictionalContact):
         if pairs.max() >= len(x):
             raise ValueError(f"pairs of {name} name point {pairs.max()}, but there are {len(x)} points")
         return pairs
+
+    def _points_at(self, points: int, contacts: int) -> list[tuple[int, ...]]:
+        # Which pairs there are depends on the number of points only.
+        return [tuple(pair) for pair in self.pairs_of(jnp.zeros((points, 1))).tolist()]
 
 
 class Contact(AbstractSpheres):

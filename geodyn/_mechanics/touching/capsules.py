@@ -11,7 +11,7 @@ from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._mechanics.elements.abstract import Tuples, index_tuples, number, once_each, one_each, path_effort
 from geodyn._mechanics.elements.contact import AbstractFrictionalContact, brought_near, coefficient, is_elastic
 from geodyn._mechanics.elements.friction import slip_of_pair
-from geodyn._mechanics.touching.pairs import pairs_of
+from geodyn._mechanics.touching.pairs import meeting, pairs_of
 from geodyn._mechanics.touching.segments import least_distances, nearest_places, segment_of
 
 
@@ -126,6 +126,15 @@ class Capsules(AbstractFrictionalContact):
         if segments.max() >= len(x):
             raise ValueError(f"segments of Capsules name point {segments.max()}, but there are {len(x)} points")
         return segments[np.array(self.pairs)].reshape(-1, 4)
+
+    def _points_at(self, points: int, contacts: int) -> list[tuple[int, ...]]:
+        return meeting(self.segments, self.pairs)
+
+    def _radii_at(self, points: int) -> np.ndarray:
+        """A capsule ends in half a ball: the largest one around each point."""
+        radii = np.zeros(points)
+        np.maximum.at(radii, np.array(self.segments), np.asarray(self.radii)[:, None])
+        return radii
 
     def _reach(self, x: Float[Array, "N dim"]) -> Float[Array, " c"]:
         first, second = np.array(self.pairs).T

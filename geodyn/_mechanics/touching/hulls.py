@@ -33,7 +33,7 @@ from geodyn._geometry.models.spaces import AbstractConstantCurvature, Euclidean
 from geodyn._mechanics.elements.abstract import Tuples, number, once_each
 from geodyn._mechanics.elements.contact import AbstractFrictionalContact, coefficient, is_elastic
 from geodyn._mechanics.elements.friction import tangential
-from geodyn._mechanics.touching.pairs import pairs_of
+from geodyn._mechanics.touching.pairs import meeting, pairs_of
 
 
 class Hulls(AbstractFrictionalContact):
@@ -141,6 +141,9 @@ class Hulls(AbstractFrictionalContact):
             second = [self.bodies[self.pairs[i][1]] for i in which]
             found.append((np.array(first), np.array(second)))
         return found
+
+    def _points_at(self, points: int, contacts: int) -> list[tuple[int, ...]]:
+        return meeting(self.bodies, self.pairs)
 
     def _groups(self) -> dict[tuple[int, ...], list[int]]:
         """The numbers of the pairs, by the sizes of their bodies."""

@@ -27,3 +27,8 @@ def pairs_of(name: str, noun: str, parts: Tuples, pairs: Indices | None) -> Tupl
         if are_joined(pair):
             raise ValueError(f"pairs of {name} must have no point in common, but {many} {pair} do: leave that pair out")
     return chosen
+
+
+def meeting(groups: Tuples, pairs: Tuples) -> list[tuple[int, ...]]:
+    """The points that meet at the contact of each pair of segments or bodies: all points of both."""
+    return [groups[first] + groups[second] for first, second in pairs]

@@ -93,6 +93,9 @@ class CapsulesOnWall(AbstractFrictionalContact):
 
         return jax.vmap(slip)(ends, v[np.array(self.segments)], nearest)
 
+    def _points_at(self, points: int, contacts: int) -> list[tuple[int, ...]]:
+        return list(self.segments)
+
     def _ends(self, x: Float[Array, "N dim"]) -> Float[Array, "c 2 dim"]:
         """The points at the ends of each segment. Raises ValueError if they do not exist."""
         segments = np.array(self.segments)

@@ -12,7 +12,7 @@ from geodyn._geometry.geodesics.geodesic import exp
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Product
 from geodyn._integrators.trajectory import Trajectory
-from geodyn._mechanics.elements.contact import AbstractContact, AbstractSpheres
+from geodyn._mechanics.elements.contact import AbstractContact
 from geodyn._mechanics.elements.parts import ContactOn
 from geodyn._mechanics.elements.poses import AbstractOnBodies
 from geodyn._mechanics.points.body import AbstractBody, elements_of
@@ -107,9 +107,10 @@ def _radii(body: AbstractBody, count: int) -> np.ndarray:
     radii = np.zeros(count)
     for element in elements_of(body, AbstractContact):
         start, stop, element = _place(body, element, count)
+        own = element._radii_at(stop - start)
         # An element without radii leaves those that others have given.
-        own = np.asarray(getattr(element, "radii", radii[start:stop]))
-        radii[start:stop] = np.broadcast_to(own, stop - start)
+        if own is not None:
+            radii[start:stop] = own
     return radii
 
 
@@ -127,14 +128,7 @@ def _place(body: AbstractBody, element: AbstractContact, count: int) -> tuple[in
 def _meeting_points(body: AbstractBody, element: AbstractContact, size: int, count: int) -> list[list[int]]:
     """The point indices of each of the `size` contacts of an element."""
     start, stop, element = _place(body, element, count)
-    if isinstance(element, AbstractSpheres):
-        # Which pairs there are depends on the number of points only.
-        pairs = element.pairs_of(jnp.zeros((stop - start, 1)))
-        return [[start + int(i) for i in pair] for pair in pairs]
-    if size <= stop - start:
-        # One contact for each point, as of a wall.
-        return [[start + i] for i in range(size)]
-    return [list(range(start, stop)) for _ in range(size)]
+    return [[start + i for i in points] for points in element._points_at(stop - start, size)]
 
 
 @jit
