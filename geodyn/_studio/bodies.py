@@ -7,7 +7,6 @@ import numpy as np
 
 from geodyn._catalogue.bodies import BODIES, SPACES, WRITTEN, Body
 from geodyn._catalogue.options import NONE, WITHOUT_OPTIMUM, bare, body_of, defaults, is_given
-from geodyn._geometry.groups.rigid import SE2, SO2
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric, AbstractLinkSwimmer
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance
@@ -208,10 +207,8 @@ def _towing(body: AbstractConnection) -> float | None:
 def _goals(known: Body, body: AbstractConnection) -> list[str]:
     """What one can ask of an optimal stroke: a distance without turning, a turn alone, or the whole displacement."""
     goals: list[str] = []
-    if isinstance(body.group, SE2) and known.heading:
+    if known.heading and body.group._turns_in_plane and body.group.translations:
         goals.append("turn")
-    elif isinstance(body.group, SO2):
-        return ["whole"]
     elif body.group.translations:
         goals.append("distance")
     return [*goals, "whole"]

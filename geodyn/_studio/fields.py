@@ -1,7 +1,7 @@
 """A body on a slice of its shapes, as arrays from which the page computes by itself: the connection form, its
 curvature, the metric and the outline on grids, in whose cells the page interpolates by polynomials of degree five."""
 
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -12,9 +12,7 @@ from geodyn._engine.jit import jit
 from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, Float, Row, Scalar
 from geodyn._geometry.groups.frame_group import FrameGroup
-from geodyn._geometry.groups.isometries import Isometries
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
-from geodyn._geometry.groups.rigid import SE2, SO2, Translation
 from geodyn._locomotion.connections.connection import (
     AbstractConnection,
     AbstractInvariantMetric,
@@ -151,7 +149,7 @@ def fields(body: AbstractInvariantMetric, pair: tuple[int, int], at: Row, lower:
     sliced = Slice(body, at, pair)
     low = np.array(lower, float)
     high = np.array(upper, float)
-    of_frames = isinstance(body.group, FrameGroup)
+    of_frames = body.group._is_of_frames
     size = COARSE if of_frames else SIZE
     places = np.random.default_rng(0).integers(0, size - 1, (PROBES, 2)) + 0.5
     step = (high - low) / (size - 1)
@@ -208,33 +206,29 @@ def look(body: AbstractConnection, pair: tuple[int, int], at: Row, lower: Row, u
 def drawing(body: AbstractConnection) -> str:
     """How the page draws the body: its outline in the "plane" or in a curved "disc", the "axes" of its frame, or the
     "places" where it is in a chart, which only Python knows."""
-    group = body.group
-    if isinstance(group, FrameGroup):
+    if body.group._is_of_frames:
         return "places"
-    if getattr(body, "outline", None) is not None:
-        if isinstance(group, Isometries) and group.n == 2:
-            return "disc"
-        if isinstance(group, SE2 | SO2) or (isinstance(group, Translation) and group.dim <= 2):
-            return "plane"
-    return "axes"
+    curvature = body.group._plane
+    if curvature is None or getattr(body, "outline", None) is None:
+        return "axes"
+    return "disc" if curvature else "plane"
 
 
 def frames_of(group: AbstractLieGroup) -> list[str]:
     """The frames in which the page can show the connection."""
-    return list(FRAMES[:1] if isinstance(group, FrameGroup) else FRAMES)
+    return list(FRAMES[:1] if group._is_of_frames else FRAMES)
 
 
 def group_of(group: AbstractLieGroup) -> dict:
     """What the page needs to compute in the group: its generators, or, of a group that is none of matrices, the
     structure constants c[k, i, j] of its brackets; and the names of the coordinates of a pose."""
-    turned = isinstance(group, SE2 | SO2)
-    if isinstance(group, FrameGroup):
-        algebra = {"structure": np.asarray(group.structure).tolist()}
+    if group._is_of_frames:
+        algebra = {"structure": np.asarray(cast(FrameGroup, group).structure).tolist()}
     else:
         algebra = {"generators": np.asarray(group.generators).tolist()}
     return algebra | {
         "translations": group.translations,
         "names": pose_names(group),
-        "turns": turned,
-        "homogeneous": group.translations > 0 and not isinstance(group, Isometries | FrameGroup),
+        "turns": group._turns_in_plane,
+        "homogeneous": group._is_homogeneous,
     }

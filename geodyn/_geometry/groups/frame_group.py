@@ -135,6 +135,18 @@ class FrameGroup(AbstractLieGroup):
         identity = self.identity().astype(g.dtype)
         return _developed(self.space, g, identity, identity)
 
+    @property
+    def _is_homogeneous(self) -> bool:
+        return False
+
+    @property
+    def _is_of_frames(self) -> bool:
+        return True
+
+    def _moved(self, g: Float[Array, "d d"], x: Float[Array, " n"]) -> Float[Array, " n"]:
+        """That of the frame of the chart at x, with which the element is composed."""
+        return self.compose(g, frame_at(x))[:-1, -1]
+
     def _element(self, g: Any) -> Float[Array, "d d"]:
         """The frame g as an array of floats; ValueError unless, for concrete numbers, it is the image of that at the
         origin."""

@@ -18,7 +18,6 @@ from jax.scipy.linalg import block_diag
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Numbers
 from geodyn._geometry.groups.frame_group import FrameGroup, base_of
-from geodyn._geometry.groups.frames import frame_at
 from geodyn._geometry.groups.homogeneous import Nil, Sol
 from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector, element, inverse_of, square
 from geodyn._geometry.groups.product import Product
@@ -119,6 +118,15 @@ class Isometries(AbstractLieGroup):
     def inverse(self, g: Float[Array, "d d"]):
         signs = np.append(np.ones(self.n), self.curvature)
         return inverse_of(self, g, lambda g: g.T * jnp.asarray(np.outer(signs, signs), g.dtype))
+
+    @property
+    def _plane(self) -> int | None:
+        return self.curvature if self.n == 2 else None
+
+    @property
+    def _is_homogeneous(self) -> bool:
+        # They act on the embedding space, and move its origin nowhere.
+        return False
 
     @property
     def _rows(self):
@@ -235,12 +243,8 @@ def act(space: AbstractManifold, g: Float[Array, "d d"], x: Numbers) -> Float[Ar
 
 @functools.singledispatch
 def act_on(space: AbstractManifold, g: Float[Array, "d d"], x: Float[Array, " n"]) -> Float[Array, " n"]:
-    """The computation of `act`. An element of a `FrameGroup` is a frame, which is composed with that of the chart at x;
-    those of the other groups that come here are affine maps of the chart."""
-    group = group_of(space)
-    if isinstance(group, FrameGroup):
-        return group.compose(g, frame_at(x))[:-1, -1]
-    return (g @ jnp.append(x, jnp.ones_like(x[0])))[:-1]
+    """The computation of `act`."""
+    return group_of(space)._moved(g, x)
 
 
 @act_on.register

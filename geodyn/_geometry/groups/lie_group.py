@@ -92,6 +92,37 @@ class AbstractLieGroup(eqx.Module):
         products = np.einsum("aij,bjk->abik", self.generators, self.generators)
         return np.allclose(products, np.swapaxes(products, 0, 1))
 
+    # What pictures and pages ask of a group, and what holds for most. Those of which something else holds say so.
+
+    @property
+    def _plane(self) -> int | None:
+        """The curvature of the plane in which a body with this group moves: 0, or 1 of the sphere, −1 of the hyperbolic
+        plane. None: in no plane."""
+        return None
+
+    def _on_plane(self, g: Float[np.ndarray, "*T d d"]) -> Float[np.ndarray, "*T 3 3"]:
+        """Elements as matrices that move the points (x, y, 1) of the flat plane, or (X', w) of a curved one."""
+        return g
+
+    @property
+    def _turns_in_plane(self) -> bool:
+        """Whether there are rotations of the flat plane among the elements."""
+        return self._plane == 0 and self.dim > self.translations
+
+    @property
+    def _is_homogeneous(self) -> bool:
+        """Whether elements are affine maps, homogeneous matrices with a translation in the last column."""
+        return self.translations > 0
+
+    @property
+    def _is_of_frames(self) -> bool:
+        """Whether elements are images of a frame, and their product is not that of matrices."""
+        return False
+
+    def _moved(self, g: Float[Array, "d d"], x: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The point of the chart to which an element takes the point x, where elements are affine maps of the chart."""
+        return (g @ jnp.append(x, jnp.ones_like(x[0])))[:-1]
+
     @checked
     def compose(self, g: Float[Array, "d d"], h: Float[Array, "d d"]) -> Float[Array, "d d"]:
         """The product g h: first g, then h in the frame that g has reached."""

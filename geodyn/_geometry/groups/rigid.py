@@ -77,6 +77,21 @@ class Translation(AbstractLieGroup):
     def inverse(self, g: Float[Array, "d d"]):
         return inverse_of(self, g, lambda g: _homogeneous(jnp.eye(self.dim, dtype=g.dtype), -g[:-1, -1]))
 
+    @property
+    def _plane(self) -> int | None:
+        # A line is drawn as the first axis of the plane.
+        return 0 if self.dim <= 2 else None
+
+    def _on_plane(self, g: Float[np.ndarray, "*T d d"]) -> Float[np.ndarray, "*T 3 3"]:
+        moved = _unmoved(g)
+        moved[..., : self.dim, 2] = g[..., :-1, -1]
+        return moved
+
+
+def _unmoved(g: Float[np.ndarray, "*T d d"]) -> Float[np.ndarray, "*T 3 3"]:
+    """Maps of the plane that leave everything where it is, as many as there are elements."""
+    return np.broadcast_to(np.eye(3), (*g.shape[:-2], 3, 3)).copy()
+
 
 def _turn(angle: Scalar) -> Float[Array, "2 2"]:
     """The matrix of a rotation of the plane."""
@@ -115,6 +130,15 @@ class SO2(AbstractLieGroup):
     @checked
     def inverse(self, g: Float[Array, "d d"]):
         return inverse_of(self, g, jnp.transpose)
+
+    @property
+    def _plane(self) -> int:
+        return 0
+
+    def _on_plane(self, g: Float[np.ndarray, "*T 2 2"]) -> Float[np.ndarray, "*T 3 3"]:
+        moved = _unmoved(g)
+        moved[..., :2, :2] = g
+        return moved
 
 
 @checked
@@ -161,6 +185,10 @@ class SE2(AbstractLieGroup):
     @checked
     def inverse(self, g: Float[Array, "d d"]):
         return inverse_of(self, g, rigid_inverse)
+
+    @property
+    def _plane(self) -> int:
+        return 0
 
 
 # The largest error of R Rᵀ = 1 in what is taken for a rotation.

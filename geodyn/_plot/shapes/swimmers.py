@@ -10,9 +10,7 @@ import numpy as np
 from geodyn._engine.jit import jit
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Axes, Count, File, Float, Index, Row
-from geodyn._geometry.groups.isometries import Isometries
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
-from geodyn._geometry.groups.rigid import SE2, SO2, Translation
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.holonomy import path as group_path
 from geodyn._locomotion.motion.small_loops import small_loops as limits_of_loops
@@ -302,12 +300,10 @@ def check_swimmer(swimmer: AbstractLocomotion, path: File | None = None, outline
         there is no picture in the plane of a body that moves in SO3
     """
     film_writer(path)
-    group = swimmer.group
-    flat = isinstance(group, SE2 | SO2) or (isinstance(group, Translation) and group.dim <= 2)
-    if not flat and not (isinstance(group, Isometries) and group.n == 2):
+    if swimmer.group._plane is None:
         raise ValueError(
-            f"there is no picture in the plane of a body that moves in {type(group).__name__}; gd.plot.displacement"
-            " draws where a stroke leads it."
+            f"there is no picture in the plane of a body that moves in {type(swimmer.group).__name__};"
+            " gd.plot.displacement draws where a stroke leads it."
         )
     if outline is None and getattr(swimmer, "outline", None) is None:
         raise ValueError(
@@ -339,30 +335,27 @@ def seen(
     """The outlines of the body at the given times, moved by the group elements g: [frames, parts, points, 2]."""
     check_swimmer(swimmer, outline=outline)
     looks = cast(Any, swimmer).outline if outline is None else outline
-    dims = (3,) if isinstance(swimmer.group, Isometries) else (2, 3)
+    dims = (3,) if swimmer.group._plane else (2, 3)
     lines = lines_of(looks, times, shapes_at(stroke, jnp.asarray(times)), dims)
     return _place(swimmer.group, g, lines)
 
 
 def _place(group: AbstractLieGroup, g: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Points [frames, parts, points, 2] of the plane, moved by g[frames, d, d]. Points (X, w) of a sphere or a
-    hyperbolic plane [frames, parts, points, 3] are moved and then projected to X/(1 + w), which is the stereographic
-    projection or the Poincaré disc."""
+    """Points [frames, parts, points, 2] of the plane, or (x, y, 1) [frames, parts, points, 3], moved by g[frames, d, d].
+    Points (X, w) of a sphere or a hyperbolic plane [frames, parts, points, 3] are moved and then projected to
+    X/(1 + w), which is the stereographic projection or the Poincaré disc."""
+    maps = group._on_plane(g)
     if points.shape[-1] == 3:
-        moved = np.einsum("fij,fpqj->fpqi", g, points)
-        return moved[..., :2] / (1 + moved[..., 2:] if isinstance(group, Isometries) else 1.0)
-    if isinstance(group, SE2 | SO2):
-        points = np.einsum("fij,fpqj->fpqi", g[:, :2, :2], points)
-    shift = np.zeros((len(g), 2))
-    if group.translations:
-        shift[:, : group.translations] = g[:, :-1, -1]
-    return points + shift[:, None, None]
+        moved = np.einsum("fij,fpqj->fpqi", maps, points)
+        return moved[..., :2] / (1 + moved[..., 2:] if group._plane else 1.0)
+    turned = np.einsum("fij,fpqj->fpqi", maps[:, :2, :2], points)
+    return turned + maps[:, None, None, :2, 2]
 
 
 def track(swimmer: AbstractLocomotion, g: np.ndarray) -> np.ndarray:
     """The positions of the body frame, [frames, 2]."""
-    origin = [0.0, 0.0, 1.0] if isinstance(swimmer.group, Isometries) else [0.0, 0.0]
-    return _place(swimmer.group, g, np.broadcast_to(origin, (len(g), 1, 1, len(origin))))[:, 0, 0]
+    # The origin of the flat plane is (0, 0, 1) as well.
+    return _place(swimmer.group, g, np.broadcast_to([0.0, 0.0, 1.0], (len(g), 1, 1, 3)))[:, 0, 0]
 
 
 @jit
