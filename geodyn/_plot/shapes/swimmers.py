@@ -341,8 +341,8 @@ def seen(
 
 
 def _place(group: AbstractLieGroup, g: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Points [frames, parts, points, 2] of the plane, or (x, y, 1) [..., 3], moved by g[frames, d, d]. Points (X, w) of a
-    sphere or a hyperbolic plane [..., 3] are moved and then projected to X/(1 + w), which is the stereographic
+    """Points [frames, parts, points, 2] of the plane, or (x, y, 1) [..., 3], moved by g[frames, d, d]. Points (X, w) of
+    a sphere or a hyperbolic plane [..., 3] are moved and then projected to X/(1 + w), which is the stereographic
     projection or the Poincaré disc."""
     maps = group._on_plane(g)
     if points.shape[-1] == 3:
