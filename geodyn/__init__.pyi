@@ -39,13 +39,13 @@ from ._geometry.symmetries.symmetries import symmetries as symmetries
 from ._geometry.symmetries.symmetries import Symmetries as Symmetries
 from ._geometry.geodesics.geodesic import geodesic as geodesic
 from ._geometry.geodesics.geodesic import exp as exp
-from ._geometry.geodesics.geodesic import log as log
-from ._geometry.geodesics.geodesic import distance as distance
-from ._geometry.geodesics.geodesic import squared_distance as squared_distance
+from ._geometry.geodesics.distances import log as log
+from ._geometry.geodesics.distances import distance as distance
+from ._geometry.geodesics.distances import squared_distance as squared_distance
 from ._geometry.geodesics.mean import mean_point as mean_point
-from ._geometry.geodesics.geodesic import parallel_transport as parallel_transport
-from ._geometry.geodesics.geodesic import jacobi_field as jacobi_field
-from ._geometry.geodesics.geodesic import check_manifold as check_manifold
+from ._geometry.geodesics.transport import parallel_transport as parallel_transport
+from ._geometry.geodesics.transport import jacobi_field as jacobi_field
+from ._geometry.geodesics.checks import check_manifold as check_manifold
 
 # MATTER: a body is its Lagrangian
 from ._mechanics.points.system import System as System

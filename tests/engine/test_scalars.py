@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from geodyn._engine.program.members import natively
-from geodyn._geometry.geodesics.geodesic import distance
+from geodyn._geometry.geodesics.distances import distance
 from geodyn._geometry.models.spaces import Hyperbolic, Sphere
 
 HYPERBOLIC = Hyperbolic(3, "polar")

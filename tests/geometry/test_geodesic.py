@@ -11,7 +11,7 @@ from helpers.cases import case
 
 import geodyn as gd
 from geodyn._geometry.geodesics.between import energy_between, short_path
-from geodyn._geometry.geodesics.geodesic import chord, distance_or_far, squared_distance
+from geodyn._geometry.geodesics.distances import chord, distance_or_far, squared_distance
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
 

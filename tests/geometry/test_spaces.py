@@ -8,7 +8,7 @@ import pytest
 from helpers.cases import case
 
 import geodyn as gd
-from geodyn._geometry.geodesics.geodesic import squared_distance
+from geodyn._geometry.geodesics.distances import squared_distance
 from geodyn._geometry.models.charts import squared_arc
 from geodyn._geometry.models.spaces import Conformal, Embedded, Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
 

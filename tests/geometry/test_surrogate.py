@@ -8,7 +8,7 @@ import pytest
 
 import geodyn as gd
 from geodyn._geometry.derived import surrogate
-from geodyn._geometry.geodesics.geodesic import squared_distance
+from geodyn._geometry.geodesics.distances import squared_distance
 from geodyn._geometry.models.spaces import Inhomogeneous
 
 

@@ -22,7 +22,9 @@ from geodyn._engine.numerics.roots import root
 from geodyn._foundations.checks import returned
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Numbers, Scalar
-from geodyn._geometry.geodesics.geodesic import STEPS, geodesic_of, half_square, log_of, rays
+from geodyn._geometry.geodesics.distances import half_square, log_of
+from geodyn._geometry.geodesics.geodesic import geodesic_of, rays
+from geodyn._geometry.geodesics.limits import STEPS
 from geodyn._geometry.manifold.manifold import (
     AbstractManifold,
     AbstractMetric,

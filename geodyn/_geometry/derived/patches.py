@@ -9,7 +9,7 @@ from jax.core import Tracer
 
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Bool, Float, Number, Scalar
-from geodyn._geometry.geodesics.geodesic import half_square
+from geodyn._geometry.geodesics.distances import half_square
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.atlas import AbstractAtlas, AbstractPatches, Sizes
 from geodyn._geometry.models.spaces import Product

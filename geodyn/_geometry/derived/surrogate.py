@@ -20,7 +20,8 @@ from jax.core import Tracer
 
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Each, Float, Int, Number, Scalar, Vector
-from geodyn._geometry.geodesics.geodesic import NODES, squared_distance
+from geodyn._geometry.geodesics.distances import squared_distance
+from geodyn._geometry.geodesics.limits import NODES
 from geodyn._geometry.manifold.manifold import AbstractManifold, period_of
 
 # The largest table: in powers of d, in degrees of each Chebyshev series, and in pairs of points to which it is fitted.

@@ -15,7 +15,8 @@ from geodyn._engine.tracing import batched_as
 from geodyn._foundations.checks import floats
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Bool, Count, Each, Float, Int, Numbers, Scalar
-from geodyn._geometry.geodesics.geodesic import NODES, effort_of, half_square, is_solved, with_warning
+from geodyn._geometry.geodesics.distances import half_square, is_solved
+from geodyn._geometry.geodesics.limits import NODES, effort_of, with_warning
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import (
     AbstractManifold,

@@ -92,7 +92,15 @@ class AbstractModelSpace(AbstractManifold):
         """The generators of the isometry group at x, as vectors of the chart."""
 
 
-class AbstractConstantCurvature(AbstractModelSpace):
+class AbstractKnownGeodesics(AbstractManifold):
+    """A space whose geodesics are known in closed form, which `gd.geodesic` and `gd.exp` then use; a base class."""
+
+    @abc.abstractmethod
+    def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The point of the geodesic from x with velocity v at time 1."""
+
+
+class AbstractConstantCurvature(AbstractModelSpace, AbstractKnownGeodesics):
     """A space of constant curvature in one of its charts; the base class of `Euclidean`, `Sphere` and `Hyperbolic`.
 
     Such a space has, beside `metric`, the closed forms `embed(x)` and its inverse `coordinates(X)`,

@@ -20,7 +20,7 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._geometry.manifold.manifold import AbstractManifold, Domain, domain_of
 from geodyn._geometry.models.charts import cosine, sine_ratio
-from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
+from geodyn._geometry.models.spaces import AbstractKnownGeodesics, Euclidean, Hyperbolic, Product, Sphere
 from geodyn._geometry.models.stumpff import stumpff
 from geodyn._geometry.models.translations import AbstractMovingFrame, MovingNil, MovingSL2, MovingSol
 
@@ -48,7 +48,7 @@ class AbstractGroupGeometry(AbstractManifold):
         self.chart = self._moving() if chart == "moving" else None
 
 
-class Nil(AbstractGroupGeometry):
+class Nil(AbstractGroupGeometry, AbstractKnownGeodesics):
     """Nil, the geometry of the Heisenberg group: ds² = dx² + dy² + (dz + (y dx − x dy)/2)².
 
     Its geodesics are helices over circles and lines of the plane (x, y). Distances are known in closed form but for one
@@ -160,7 +160,7 @@ class Sol(AbstractGroupGeometry):
         return _matrix([[one, zero, zero], [zero, one, zero], [-x[0], x[1], one]])
 
 
-class SL2(AbstractGroupGeometry):
+class SL2(AbstractGroupGeometry, AbstractKnownGeodesics):
     """The universal cover of SL₂(R): ds² = (dx² + dy²)/y² + (dz + dx/y)², a line over each point of the half plane.
 
     The height z counts how often one has turned, so that it is no angle. Geodesics are known in closed form: they lie

@@ -17,7 +17,8 @@ from geodyn._engine.native import for_points
 from geodyn._engine.numerics.failure import in_range_or_nan
 from geodyn._foundations.checks import floats
 from geodyn._foundations.typing import Array, Count, Float, Indices, Number, Scalar
-from geodyn._geometry.geodesics.geodesic import NODES, distance, effort_of
+from geodyn._geometry.geodesics.distances import distance
+from geodyn._geometry.geodesics.limits import NODES, effort_of
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.spaces import AbstractConstantCurvature

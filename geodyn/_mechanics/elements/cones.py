@@ -15,7 +15,7 @@ import numpy as np
 
 from geodyn._foundations.typing import Array, Bool, Float, Scalar
 from geodyn._geometry.geodesics.between import short_path
-from geodyn._geometry.geodesics.geodesic import nearest_image
+from geodyn._geometry.geodesics.distances import nearest_image
 from geodyn._geometry.geodesics.paths import gauss
 from geodyn._geometry.geodesics.relaxation import NODES
 from geodyn._geometry.manifold.manifold import AbstractManifold, safe_sqrt, signature_of

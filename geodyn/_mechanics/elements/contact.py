@@ -14,7 +14,7 @@ from geodyn._engine.jit import as_pytree, with_time
 from geodyn._foundations.checks import check_arguments, one_number, returned, row
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Bool, Count, Each, Float, Indices, Int, Number, Scalar
-from geodyn._geometry.geodesics.geodesic import distance_or_far, is_solved
+from geodyn._geometry.geodesics.distances import distance_or_far, is_solved
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._integrators.contract.contacts import Neighbours

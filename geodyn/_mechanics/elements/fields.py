@@ -14,7 +14,7 @@ from geodyn._engine.jit import as_pytree
 from geodyn._foundations.checks import check_arguments, floats, returned
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Each, Float, Number, Numbers, Row, Rows, Scalar
-from geodyn._geometry.geodesics.geodesic import squared_distance
+from geodyn._geometry.geodesics.distances import squared_distance
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.charts import cosine, sine_ratio

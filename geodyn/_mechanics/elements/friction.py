@@ -9,7 +9,8 @@ import numpy as np
 from geodyn._engine.numerics.linalg import cholesky, solve
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Number
-from geodyn._geometry.geodesics.geodesic import distance, exp, log
+from geodyn._geometry.geodesics.distances import distance, log
+from geodyn._geometry.geodesics.geodesic import exp
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.impacts.coulomb import frame

@@ -16,7 +16,8 @@ from geodyn._engine.jit import jit, static_count
 from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Numbers, Scalar
-from geodyn._geometry.geodesics.geodesic import log, squared_distance, with_warning
+from geodyn._geometry.geodesics.distances import log, squared_distance
+from geodyn._geometry.geodesics.limits import with_warning
 from geodyn._geometry.manifold.manifold import AbstractManifold, checked_points, norm, safe_sqrt
 from geodyn._geometry.models.charts import sine_ratio, squared_arc
 from geodyn._geometry.models.spaces import AbstractConstantCurvature

@@ -9,7 +9,8 @@ from geodyn._engine.numerics.linalg import cholesky, solve
 from geodyn._foundations.checks import floats
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Indices, Int, Numbers
-from geodyn._geometry.geodesics.geodesic import NODES, squared_distance
+from geodyn._geometry.geodesics.distances import squared_distance
+from geodyn._geometry.geodesics.limits import NODES
 from geodyn._geometry.manifold.manifold import AbstractManifold
 
 

@@ -22,7 +22,8 @@ from geodyn._engine.native import native_of
 from geodyn._foundations.checks import floats
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Each, Float, Int, Number, Numbers
-from geodyn._geometry.geodesics.geodesic import distance, exp
+from geodyn._geometry.geodesics.distances import distance
+from geodyn._geometry.geodesics.geodesic import exp
 from geodyn._geometry.manifold.manifold import AbstractManifold, checked_points
 from geodyn._geometry.models.spaces import AbstractConstantCurvature
 from geodyn._mechanics.elements.abstract import measure_each, number

@@ -26,7 +26,7 @@ from geodyn._engine.numerics.linalg import adjugate
 from geodyn._foundations.checks import shown
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Each, Float, Indices, Int, Scalar
-from geodyn._geometry.geodesics.geodesic import log_of
+from geodyn._geometry.geodesics.distances import log_of
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.charts import cosine, sine_ratio
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Euclidean

@@ -31,7 +31,7 @@ from geodyn._engine.numerics.roots import without_derivatives
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._geometry.geodesics.between import short_path
-from geodyn._geometry.geodesics.geodesic import distance_or_far, half_square, is_solved, log_of, nearest_image
+from geodyn._geometry.geodesics.distances import distance_or_far, half_square, is_solved, log_of, nearest_image
 from geodyn._geometry.geodesics.paths import gauss
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import AbstractManifold, safe_sqrt

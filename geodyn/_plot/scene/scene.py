@@ -10,7 +10,8 @@ from scipy.spatial import ConvexHull
 
 from geodyn._engine.jit import jit
 from geodyn._foundations.typing import Array, Float, Numbers
-from geodyn._geometry.geodesics.geodesic import geodesic, log, nearest_image
+from geodyn._geometry.geodesics.distances import log, nearest_image
+from geodyn._geometry.geodesics.geodesic import geodesic
 from geodyn._geometry.manifold.manifold import AbstractManifold, period_of
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Euclidean, Product
 from geodyn._integrators.contract.system import AbstractSystem

@@ -8,7 +8,7 @@ import numpy as np
 from geodyn._engine.jit import jit
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Axes, Each, Float
-from geodyn._geometry.geodesics.geodesic import distance
+from geodyn._geometry.geodesics.distances import distance
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.trajectory import Trajectory

@@ -11,7 +11,7 @@ import numpy as np
 
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Axes, Float
-from geodyn._geometry.geodesics.geodesic import distance
+from geodyn._geometry.geodesics.distances import distance
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.spaces import Hyperbolic, Sphere
 from geodyn._integrators.trajectory import Trajectory
