@@ -92,7 +92,20 @@ class AbstractLieGroup(eqx.Module):
         products = np.einsum("aij,bjk->abik", self.generators, self.generators)
         return np.allclose(products, np.swapaxes(products, 0, 1))
 
-    # What pictures and pages ask of a group, and what holds for most. Those of which something else holds say so.
+    # What pictures, pages and equations of motion ask of a group, and what holds for most. Others say so.
+
+    @property
+    def _is_posed(self) -> bool:
+        """Whether `_posed` and `_posed_velocity` are right for all elements."""
+        return self.is_commutative
+
+    def _posed(self, q: Float[Array, " k"]) -> Float[Array, "d d"]:
+        """The element at the coordinates q, which have no singularity: the exponential ones, of what commutes."""
+        return self.exp(q)
+
+    def _posed_velocity(self, q: Float[Array, " k"], rate: Float[Array, " k"]) -> Float[Array, " k"]:
+        """The body velocity ξ of `_posed(q)` where q changes at this rate."""
+        return rate
 
     @property
     def _plane(self) -> int | None:

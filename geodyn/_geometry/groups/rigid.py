@@ -190,6 +190,21 @@ class SE2(AbstractLieGroup):
     def _plane(self) -> int:
         return 0
 
+    @property
+    def _is_posed(self) -> bool:
+        return True
+
+    def _posed(self, q: Float[Array, " 3"]) -> Float[Array, "3 3"]:
+        """The place (x, y), and the angle by which a body there is turned."""
+        x, y, angle = q
+        cos, sin = jnp.cos(angle), jnp.sin(angle)
+        zero, one = jnp.zeros_like(x), jnp.ones_like(x)
+        return jnp.stack([jnp.stack([cos, -sin, x]), jnp.stack([sin, cos, y]), jnp.stack([zero, zero, one])])
+
+    def _posed_velocity(self, q: Float[Array, " 3"], rate: Float[Array, " 3"]) -> Float[Array, " 3"]:
+        cos, sin = jnp.cos(q[2]), jnp.sin(q[2])
+        return jnp.stack([cos * rate[0] + sin * rate[1], cos * rate[1] - sin * rate[0], rate[2]])
+
 
 # The largest error of R Rᵀ = 1 in what is taken for a rotation.
 ROTATION = 1e-2

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from geodyn._engine.jit import as_pytree, jit
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Number, Scalar, Vector
-from geodyn._geometry.groups.rigid import SE2
 from geodyn._integrators.contract.lagrangian import AbstractFlatLagrangian
 from geodyn._locomotion.connections.checks import require_positive
 from geodyn._locomotion.connections.connection import AbstractSwimmer, form_of
@@ -71,7 +70,8 @@ class InertialSwimmer(AbstractFlatLagrangian):
     def __init__(self, inertia: AbstractDeformableBody, drag: AbstractSwimmer, drive: Stroke, period: Number):
         self.inertia, self.drag, self.drive = inertia, drag, as_pytree(drive)
         self.period = floating(period, "period")
-        self.hinges = drag.hinges if isinstance(drag, AbstractPassiveSwimmer) else ()
+        springs = _springs(drag)
+        self.hinges = () if springs is None else springs.hinges
         require_positive("InertialSwimmer", period=self.period)
         _check_bodies(inertia, drag)
         try:
@@ -83,12 +83,7 @@ class InertialSwimmer(AbstractFlatLagrangian):
     def pose(self, q: Float[Array, " n"]) -> Float[Array, "d d"]:
         """The group element of a configuration."""
         group = self.inertia.group
-        if not isinstance(group, SE2):
-            return group.exp(q[: group.dim])
-        x, y, angle = q[:3]
-        cos, sin = jnp.cos(angle), jnp.sin(angle)
-        zero, one = jnp.zeros_like(x), jnp.ones_like(x)
-        return jnp.stack([jnp.stack([cos, -sin, x]), jnp.stack([sin, cos, y]), jnp.stack([zero, zero, one])])
+        return group._posed(q[: group.dim])
 
     def shape(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " m"]:
         """The whole shape at the time t, in the configuration q."""
@@ -99,7 +94,8 @@ class InertialSwimmer(AbstractFlatLagrangian):
         """(q0, v0) at t = 0 with the pose 1, the passive shapes at rest, by default where the springs are slack, and
         the velocity that has no momentum while the others move."""
         if passive is None:
-            passive = self.drag.rest if isinstance(self.drag, AbstractPassiveSwimmer) else ()
+            springs = _springs(self.drag)
+            passive = () if springs is None else springs.rest
         passive = floating(passive, "passive")
         if passive.shape != (len(self.hinges),):
             raise ValueError(f"passive must be {len(self.hinges)} numbers, one a hinge, got shape {passive.shape}")
@@ -108,7 +104,8 @@ class InertialSwimmer(AbstractFlatLagrangian):
     def lagrangian_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         r, xi, rdot = self._motion(t, q, v)
         kinetic = self.inertia.kinetic_energy(r, xi, rdot)
-        return kinetic - self.drag.elastic_energy(r) if isinstance(self.drag, AbstractPassiveSwimmer) else kinetic
+        springs = _springs(self.drag)
+        return kinetic if springs is None else kinetic - springs.elastic_energy(r)
 
     def rayleigh_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         return self.drag.dissipation(*self._motion(t, q, v)) / 2
@@ -124,7 +121,7 @@ class InertialSwimmer(AbstractFlatLagrangian):
         driven, rate = shape_and_rate(self.drive, self._phase(t))
         r = whole_shape(self.hinges, driven, q[k:])
         rdot = whole_shape(self.hinges, rate / self.period, v[k:])
-        return r, self._body_velocity(q[:k], v[:k]), rdot
+        return r, self.inertia.group._posed_velocity(q[:k], v[:k]), rdot
 
     def _phase(self, t: Number) -> Scalar:
         """The time of the drive, from 0 to 1: a joined stroke, and others, are right only there. The end of the first
@@ -132,11 +129,10 @@ class InertialSwimmer(AbstractFlatLagrangian):
         phase = jnp.asarray(t) / self.period
         return jnp.where(phase <= 1, phase, jnp.mod(phase, 1.0))
 
-    def _body_velocity(self, place: Float[Array, " k"], rate: Float[Array, " k"]) -> Float[Array, " k"]:
-        if not isinstance(self.inertia.group, SE2):
-            return rate
-        cos, sin = jnp.cos(place[2]), jnp.sin(place[2])
-        return jnp.stack([cos * rate[0] + sin * rate[1], cos * rate[1] - sin * rate[0], rate[2]])
+
+def _springs(drag: AbstractSwimmer) -> AbstractPassiveSwimmer | None:
+    """The swimmer, if it has springs."""
+    return drag if isinstance(drag, AbstractPassiveSwimmer) else None
 
 
 @jit
@@ -156,7 +152,7 @@ def _check_bodies(inertia: AbstractDeformableBody, drag: AbstractSwimmer) -> Non
             f"InertialSwimmer: inertia and drag must move in the same group, got {type(mine).__name__} of dimension"
             f" {mine.dim} and {type(other).__name__} of dimension {other.dim}."
         )
-    if not isinstance(mine, SE2) and not mine.is_commutative:
+    if not mine._is_posed:
         raise ValueError(
             f"InertialSwimmer: the group must be gd.groups.SE2 or commutative, got {type(mine).__name__}: bodies that"
             " turn in space are those of gd.rigid."
