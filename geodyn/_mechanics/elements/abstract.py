@@ -59,6 +59,11 @@ class AbstractPotential(eqx.Module):
     def energy(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Scalar:
         """Potential energy of the points x[N, dim]."""
 
+    @property
+    def _pulls_at_masses(self) -> bool:
+        """Whether all of its forces are in proportion to the masses of the points, so that others feel none."""
+        return False
+
 
 class AbstractDissipation(eqx.Module):
     """A dissipation, given by its Rayleigh function R: the force −∂R/∂v; the base class of such elements.
@@ -83,6 +88,11 @@ class AbstractDissipation(eqx.Module):
     @abc.abstractmethod
     def rayleigh(self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]) -> Scalar:
         """R(x, v) of the points x[N, dim] with coordinate velocities v[N, dim]."""
+
+    @property
+    def _drives(self) -> bool:
+        """Whether it is the power of given forces, which may push as well."""
+        return False
 
 
 class AbstractFriction(eqx.Module):

@@ -87,6 +87,10 @@ class Gravity(AbstractPotential):
             raise ValueError(f"axis must be one of the coordinates 0 to {x.shape[1] - 1}, got {self.axis}")
         return self.strength.astype(x.dtype) * jnp.dot(masses.astype(x.dtype), x[:, self.axis])
 
+    @property
+    def _pulls_at_masses(self) -> bool:
+        return True
+
 
 class PointLoad(AbstractPotential):
     """Given forces on the points, V = −Σ f_i · x_i.

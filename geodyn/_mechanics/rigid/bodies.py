@@ -28,9 +28,16 @@ from geodyn._integrators.contract.constraints import check_constraints
 from geodyn._integrators.contract.dissipation import check_dissipation
 from geodyn._integrators.contract.system import is_configuration
 from geodyn._integrators.trajectory import Trajectory
-from geodyn._mechanics.elements.abstract import AbstractConstraint, AbstractDissipation, AbstractPfaffian, number
+from geodyn._mechanics.elements.abstract import (
+    AbstractConstraint,
+    AbstractDissipation,
+    AbstractPfaffian,
+    AbstractPotential,
+    number,
+)
 from geodyn._mechanics.elements.contact import AbstractContact
-from geodyn._mechanics.elements.fields import Gravity, PointLoad
+from geodyn._mechanics.elements.fields import PointLoad
+from geodyn._mechanics.elements.parts import kind
 from geodyn._mechanics.elements.poses import AbstractOnBodies, Poses, left_product, rotation, spin
 from geodyn._mechanics.points.body import (
     ELEMENTS,
@@ -43,7 +50,6 @@ from geodyn._mechanics.points.body import (
     seen_by_contacts,
 )
 from geodyn._mechanics.rigid.inertia import check_rotations, inertias, rows
-from geodyn._mechanics.rigid.loads import Load
 from geodyn._mechanics.touching.together import check_contacts
 
 MOST_STRETCHED = 0.5  # How far the squared length of a quaternion may be from 1.
@@ -163,11 +169,11 @@ class RigidBodies(AbstractBody):
         self.space = Euclidean(3)
         check_elements(elements, len(self.carriers), "points")
         for element in elements:
-            if isinstance(element, Gravity) and pinned is not None:
+            if pinned is not None and isinstance(element, AbstractPotential) and element._pulls_at_masses:
                 raise ValueError(
-                    "Gravity pulls at the origins of bodies, and pinned ones do not move: name their centres of mass "
-                    "in points=[(0, centre)], and pull there by gd.loads.PointLoad([[0, 0, 0], [0, 0, -m * g]]), as "
-                    "gd.rigid.heavy_top does"
+                    f"{kind(element)} pulls at the origins of bodies, and pinned ones do not move: name their centres "
+                    "of mass in points=[(0, centre)], and pull there by gd.loads.PointLoad([[0, 0, 0], [0, 0, -m * "
+                    "g]]), as gd.rigid.heavy_top does"
                 )
             bodies = getattr(element, "bodies", ())
             if not all(0 <= body < count for body in bodies if body is not None):
@@ -336,7 +342,7 @@ class RigidBodies(AbstractBody):
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
         seen = seen_by_contacts(self, jnp.asarray(q).reshape(-1))
         check_contacts(self.space, elements_of(self, AbstractContact), t, seen)
-        lossy = [e for e in elements_of(self, AbstractDissipation) if not isinstance(e, Load)]
+        lossy = [e for e in elements_of(self, AbstractDissipation) if not e._drives]
         if lossy:
             check_dissipation(lambda *at: rayleigh_of(self, lossy, *at), t, np.ravel(q), np.ravel(v))
 

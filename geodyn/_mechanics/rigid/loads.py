@@ -72,6 +72,10 @@ class Load(AbstractDissipation, AbstractOnBodies):
         pushes = [_vector(name, f, t).astype(dtype) for name, f in (("force", self.force), ("torque", self.torque))]
         return -sum(jnp.dot(push, rate) for push, rate in zip(pushes, seen, strict=True))
 
+    @property
+    def _drives(self) -> bool:
+        return True
+
 
 class RotationalDrag(AbstractDissipation, AbstractOnBodies):
     """Linear drag against the turning of rigid bodies: the torque −c ω on each.
