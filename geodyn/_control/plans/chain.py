@@ -10,7 +10,7 @@ from geodyn._control.plans.route import Route, best_routes
 from geodyn._control.search.checks import known
 from geodyn._engine.jit import jit
 from geodyn._foundations.typing import Array, Count, Float, PyTree, Scalar
-from geodyn._locomotion.connections.force_balance import AbstractForceBalance, metric_of
+from geodyn._locomotion.connections.force_balance import metric_of
 from geodyn._locomotion.motion import costs
 from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.motion.holonomy import cost, path
@@ -32,7 +32,7 @@ TIMES = 2
 
 def check_routes(swimmer: Costly) -> None:
     """Raise ValueError for a body of which no loop leads to a certain place."""
-    if isinstance(swimmer, AbstractForceBalance) and swimmer.depends_on_pace:
+    if swimmer.depends_on_pace:
         raise ValueError(
             f"plan: where a loop leads {type(swimmer).__name__} depends on the time that it takes, so that no route of"
             " loops can be sought; pass guess=, such as the stroke of a plan of a body whose drag is linear."

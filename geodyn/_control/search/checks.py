@@ -12,9 +12,9 @@ from jax.core import Tracer
 
 from geodyn._control.methods.extremal import Wong
 from geodyn._control.methods.method import AbstractStrokeMethod, Direct
-from geodyn._engine.jit import jit, unwrapped
+from geodyn._engine.jit import unwrapped
 from geodyn._foundations.typing import Array, ArrayLike, Float, PyTree, Scalar
-from geodyn._locomotion.connections.connection import AbstractLinkSwimmer, shape_metric
+from geodyn._locomotion.connections.connection import shape_metric
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance, metric_of
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.costs import Costly, derivatives_taken, is_energy, length, value_of
@@ -195,26 +195,16 @@ def shape_ends(base: Any, ends: Any) -> tuple[Float[Array, " m"] | None, Float[A
     return first, last
 
 
-@jit
-def _drags(swimmer: AbstractLinkSwimmer) -> Float[Array, "..."]:
-    return swimmer.drags()
-
-
 def check_moves(swimmer: AbstractLocomotion, displacement: Float[ArrayLike, "..."]) -> None:
-    """Raise ValueError if links with the same drag along and across them are to be displaced without a turn: their
-    strokes can only turn them."""
-    if not (isinstance(swimmer, AbstractLinkSwimmer) and known((swimmer, displacement))):
+    """Raise ValueError if a body is to be displaced without a turn that says that no stroke can."""
+    if not known((swimmer, displacement)):
         return
-    along, across = np.asarray(_drags(swimmer))[:, :2].T
+    why = swimmer._why_it_stays
     # A displacement that is a number is a length, without a turn.
     turn = np.asarray(displacement)[swimmer.group.translations :] if np.ndim(displacement) else np.zeros(1)
-    is_isotropic = np.allclose(along, across, rtol=1e-9, atol=0)
-    if is_isotropic and np.all(turn == 0):
+    if why is not None and np.all(turn == 0):
         raise ValueError(
-            f"optimal_stroke: no stroke of {type(swimmer).__name__} leads to {np.asarray(displacement)}: its drag is"
-            " the same along the links and across them (drag_ratio=1), so that the centre of drag stays where it is."
-            " The curvature of its connection vanishes but for turns about that: ask for its turn,"
-            " gd.bundles.Heading(swimmer), or give it another drag_ratio."
+            f"optimal_stroke: no stroke of {type(swimmer).__name__} leads to {np.asarray(displacement)}: {why}."
         )
 
 

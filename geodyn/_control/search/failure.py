@@ -15,11 +15,9 @@ from geodyn._control.search.checks import where_outside
 from geodyn._engine.jit import jit
 from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, Bool, Float, PyTree, Scalar
-from geodyn._geometry.groups.rigid import SE2
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.costs import Costly
-from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
 from geodyn._locomotion.strokes.pieces import SequenceStroke
 from geodyn._locomotion.strokes.stroke import FourierStroke, Stroke, bumps, shape_and_rate
 
@@ -252,7 +250,7 @@ def _reach(problem: StrokeProblem, start: PyTree, method: AbstractStrokeMethod, 
     hint = "" if is_confined else "; if ever cheaper strokes lead there, bounds= or base= make one the best"
     # Strokes are followed to growing numbers D: not to vectors, and not from strokes with other unknowns.
     if target.ndim or problem.bounded or not isinstance(start, FourierStroke):
-        return ", which may be more than strokes like the guess can reach" + hint_if_afloat(problem.swimmer) + hint
+        return ", which may be more than strokes like the guess can reach" + hint_if_it_stays(problem.swimmer) + hint
     around = f" strokes around the shape {(np.round(start.mean, 6) + 0.0).tolist()}"
     method = method if isinstance(method, Direct) else Direct()
     led, fold = farthest_led(problem.swimmer, start.mean, target, method, search)
@@ -336,11 +334,7 @@ def _may_follow(before: _Followed, after: _Followed) -> bool:
     return before.slope * step * 0.99 <= rise <= 1.01 * after.slope * step
 
 
-def hint_if_afloat(swimmer: AbstractLocomotion) -> str:
-    """A hint for a free body in the plane, whose centre of mass strokes cannot move; empty for others."""
-    is_free_body = isinstance(swimmer, AbstractDeformableBody) and isinstance(swimmer.group, SE2)
-    return (
-        "; a body afloat keeps its centre of mass where it is: ask for its turn, gd.bundles.Heading(body)"
-        if is_free_body
-        else ""
-    )
+def hint_if_it_stays(swimmer: AbstractLocomotion) -> str:
+    """For the message: what the body says of displacements that are not found; else empty."""
+    hint = swimmer._hint_if_it_stays
+    return "" if hint is None else f"; {hint}"

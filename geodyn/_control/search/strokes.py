@@ -36,7 +36,7 @@ from geodyn._control.search.checks import (
     shape_ends,
     without_free,
 )
-from geodyn._control.search.failure import failure, hint_if_afloat, reaches
+from geodyn._control.search.failure import failure, hint_if_it_stays, reaches
 from geodyn._control.search.guess import small_stroke, unknowns
 from geodyn._control.search.implicit import solve_implicitly
 from geodyn._control.search.led import LED_MISS, STARTS, led_stroke
@@ -228,9 +228,10 @@ def _best_of_many(wanted: Wanted) -> Stroke:
     swimmer, centre, target = wanted.swimmer, wanted.centre, wanted.displacement
     led = led_stroke(swimmer, centre, target, wanted.base, wanted.limits, wanted.bounded, wanted.density, wanted.free)
     if known(led.miss) and not led.miss < LED_MISS:
+        hint = hint_if_it_stays(swimmer)
         raise ValueError(
             f"optimal_stroke: none of {STARTS} strokes that were tried around the shape {np.asarray(centre)} leads to"
-            f" {np.asarray(target)}; the nearest misses by {100 * float(led.miss):.0f} %{hint_if_afloat(swimmer)}. Pass"
+            f" {np.asarray(target)}; the nearest misses by {100 * float(led.miss):.0f} %{hint}. Pass"
             " guess=, a stroke or another shape to start around, or a smaller displacement."
         )
     return led.stroke
@@ -468,7 +469,7 @@ def efficiency(swimmer: Costly, stroke: Stroke, *, drag: Number | None = None, s
     Source:
         Tam & Hosoi, *PRL* 98 (2007) 068105.
     """
-    if isinstance(swimmer, AbstractForceBalance) and swimmer.depends_on_pace:
+    if swimmer.depends_on_pace:
         raise ValueError(
             f"efficiency: the power of {type(swimmer).__name__} depends on the pace of the stroke, so that there is no"
             " towing drag to compare with; compare gd.cost and gd.holonomy."

@@ -186,9 +186,25 @@ class AbstractLinkSwimmer(AbstractLinks, AbstractSwimmer):
         """The drag of the straight body along itself, the sum of its links' drags along them."""
         return jnp.sum(self.drags()[:, 0])
 
+    @property
+    def _why_it_stays(self) -> str | None:
+        along, across = np.asarray(_drags(self))[:, :2].T
+        if not np.allclose(along, across, rtol=1e-9, atol=0):
+            return None
+        return (
+            "its drag is the same along the links and across them (drag_ratio=1), so that the centre of drag stays"
+            " where it is. The curvature of its connection vanishes but for turns about that: ask for its turn,"
+            " gd.bundles.Heading(swimmer), or give it another drag_ratio"
+        )
+
     def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         places, rates = jax.jvp(self.links, (r,), (rdot,))
         return resistive_power(places, rates, self.drags(), xi)
+
+
+@jit
+def _drags(swimmer: AbstractLinkSwimmer) -> Float[Array, "L 3"]:
+    return swimmer.drags()
 
 
 def resistive_power(

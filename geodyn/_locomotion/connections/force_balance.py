@@ -84,7 +84,6 @@ class AbstractForceBalance(AbstractLocomotion):
         (2013) 078101 (sand).
     """
 
-    depends_on_pace: ClassVar[bool] = False
     dissipation: ClassVar[Callable[..., Scalar] | None] = None
     resistance: ClassVar[Callable[..., Array] | None] = None
     guess: ClassVar[Callable[..., Array] | None] = None

@@ -1,6 +1,7 @@
 """MOTION: the law by which a change of shape moves a body, in general: `g⁻¹ g' = ξ(r, r')`."""
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import equinox as eqx
 
@@ -22,7 +23,8 @@ class AbstractLocomotion(eqx.Module):
     - `first_shape` [m], the shape around which a search for a best stroke begins if none is given;
     - `shape_region`, (lower[m], upper[m]), the box of shapes around which `gd.optimal_strokes` tries strokes;
     - `needs_bounds`, a text: why there is no best stroke without bounds or a base;
-    - `towing_drag`, the force per speed with which `gd.efficiency` compares.
+    - `towing_drag`, the force per speed with which `gd.efficiency` compares;
+    - `depends_on_pace`, True where a stroke at another pace leads elsewhere, as none of a connection does.
 
     Example:
         What follows from the velocity alone serves both kinds, such as the way along a stroke.
@@ -33,6 +35,7 @@ class AbstractLocomotion(eqx.Module):
         [(9, 3, 3), (9, 3, 3)]
     """
 
+    depends_on_pace: ClassVar[bool] = False
     group: eqx.AbstractVar[AbstractLieGroup]
 
     @abstractmethod
@@ -64,4 +67,15 @@ class AbstractLocomotion(eqx.Module):
     @property
     def towing_drag(self) -> Number | None:
         """The force per speed of towing the body, with which efficiencies compare; None: it must be given."""
+        return None
+
+    @property
+    def _hint_if_it_stays(self) -> str | None:
+        """What to ask instead where a stroke that shall displace the body was not found; None: nothing is known."""
+        return None
+
+    @property
+    def _why_it_stays(self) -> str | None:
+        """Why no stroke displaces the body without a turn, and what to ask instead, in view of its numbers, which are
+        known; None: some stroke may."""
         return None

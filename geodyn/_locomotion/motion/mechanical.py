@@ -56,6 +56,12 @@ class AbstractDeformableBody(AbstractInvariantMetric):
     def quadratic_form(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         return 2 * self.kinetic_energy(r, xi, rdot)
 
+    @property
+    def _hint_if_it_stays(self) -> str | None:
+        if not (self.group._turns_in_plane and self.group.translations):
+            return None
+        return "a body afloat keeps its centre of mass where it is: ask for its turn, gd.bundles.Heading(body)"
+
 
 @checked
 def locked_inertia(body: AbstractDeformableBody, r: Float[Array, " m"]) -> Float[Array, "k k"]:

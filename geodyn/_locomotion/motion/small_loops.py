@@ -7,7 +7,6 @@ import numpy as np
 from geodyn._engine.jit import jit
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Index, Row
-from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.strokes.stroke import floating
 
@@ -70,7 +69,7 @@ def small_loops(
             f"small_loops: variables must be two different ones from 0 to {shape.size - 1}, since r has {shape.size}"
             f" variables, got {variables}."
         )
-    if isinstance(body, AbstractForceBalance) and body.depends_on_pace:
+    if body.depends_on_pace:
         raise ValueError(
             f"small_loops: the pace matters for {type(body).__name__}, so that small loops have no limit of their own;"
             " give a body whose velocity is of degree one in the rate of its shape, such as PowerLawLinks."
