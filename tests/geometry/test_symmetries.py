@@ -327,6 +327,19 @@ def test_all_that_asks_for_killing_fields_takes_the_space():
 
 
 @pytest.mark.long
+def test_a_surface_in_curved_space_is_checked_as_such():
+    """Its embedding is into the chart of that space, and not into ordinary space."""
+
+    def small_sphere(x):
+        height = jnp.sin(x[0]) / 2
+        across = jnp.cos(x[0]) / 2
+        return jnp.stack([across * jnp.cos(x[1]), across * jnp.sin(x[1]), height])
+
+    x = jnp.array([0.3, 0.1])
+    surface = gd.spaces.Embedded(small_sphere, ambient=gd.spaces.Sphere(3), dim=2)
+    gd.check_manifold(gd.symmetries(surface, x).space, x)
+
+
 def test_fields_follow_numbers_in_the_metric():
     """They stay Killing fields: the derivative of the defect by the number is zero, and of the field it is not."""
 

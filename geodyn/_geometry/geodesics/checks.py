@@ -1,5 +1,6 @@
 """Whether a space is well defined: its metric, and what it says of its distances and of its embedding."""
 
+import functools
 from typing import Any
 
 import jax
@@ -53,11 +54,15 @@ def check_manifold(space: AbstractManifold, x: Numbers) -> None:
     check_metric(space, x, signature=signature_of(space))
     if knows_distances(space):
         _check_distances(space, x)
-    if callable(getattr(space, "embedding", None)) and not isinstance(space, Embedded):
-        _check_embedding(space, x)
+    check_embedding(space, x)
 
 
-def _check_embedding(space: Any, x: Float[Array, " n"]) -> None:
+@functools.singledispatch
+def check_embedding(space: Any, x: Float[Array, " n"]) -> None:
+    """Raises ValueError if a space has an embedding in the plane or in ordinary space that does not fit the metric; a
+    space whose embedding means something else registers here."""
+    if not callable(getattr(space, "embedding", None)):
+        return
     J = jax.jacfwd(space.embedding)(x)
     g = space.metric(x)
     scale = jnp.sqrt(jnp.abs(jnp.diag(g)))
@@ -68,6 +73,11 @@ def _check_embedding(space: Any, x: Float[Array, " n"]) -> None:
             f"embedding does not fit the metric: at x = {x.tolist()} lengths in it have the metric\n{J.T @ J}\nbut the"
             f" metric is\n{g}"
         )
+
+
+@check_embedding.register
+def _(space: Embedded, x: Float[Array, " n"]) -> None:
+    """Its metric follows from its embedding, in a space that may be curved."""
 
 
 def _check_distances(space: AbstractManifold, x: Float[Array, " n"]) -> None:

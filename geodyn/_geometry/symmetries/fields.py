@@ -14,6 +14,7 @@ from geodyn._engine.numerics.failure import nan_unless
 from geodyn._engine.numerics.roots import without_derivatives
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
+from geodyn._geometry.geodesics.checks import check_embedding
 from geodyn._geometry.groups.frame_group import Base, FrameGroup, base_of, jet_of_fields
 from geodyn._geometry.groups.isometries import group_of
 from geodyn._geometry.manifold.manifold import (
@@ -113,6 +114,12 @@ def with_fields(space: AbstractManifold, seeds: Seeds) -> AbstractSymmetricSpace
 @domain_of.register
 def _(space: AbstractSymmetricSpace) -> Domain:
     return domain_of(space.space)
+
+
+@check_embedding.register
+def _(space: AbstractSymmetricSpace, x: Float[Array, " n"]) -> None:
+    # Its embedding is that of the space, and means what it means there.
+    check_embedding(space.space, x)
 
 
 @group_of.register
