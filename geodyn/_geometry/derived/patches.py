@@ -1,5 +1,6 @@
 """Atlases of charts that are spaces, atlases of products, and the atlas of any space."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -227,15 +228,23 @@ class ProductAtlas(AbstractAtlas):
         return switch[:first], switch[first:]
 
 
+@functools.singledispatch
 def atlas_of(space: AbstractManifold) -> AbstractAtlas | None:
-    """The atlas of a space; None if it has a single chart."""
-    if isinstance(space, Product):
-        a = atlas_of(space.a)
-        b = atlas_of(space.b)
-        if a is None and b is None:
-            return None
-        return ProductAtlas(a or OneChart(), b or OneChart(), (space.a.dim, space.b.dim))
-    if isinstance(space, Atlas):
-        return space
+    """The atlas of a space, by default its `chart` if that is one; None if it has a single chart. Spaces that are
+    atlases themselves, or have those of others, register here."""
     chart = getattr(space, "chart", None)
     return chart if isinstance(chart, AbstractAtlas) else None
+
+
+@atlas_of.register
+def _(space: Atlas) -> AbstractAtlas:
+    return space
+
+
+@atlas_of.register
+def _(space: Product) -> AbstractAtlas | None:
+    a = atlas_of(space.a)
+    b = atlas_of(space.b)
+    if a is None and b is None:
+        return None
+    return ProductAtlas(a or OneChart(), b or OneChart(), (space.a.dim, space.b.dim))
