@@ -374,6 +374,13 @@ BAD = {
     "Gravity pulls at the origins .*heavy_top": lambda: gd.rigid.RigidBodies(
         [1.0, 1, 1], 1.0, gd.Gravity(), pinned=np.zeros((1, 3))
     ),
+    "PointLoad pulls at the origins .*heavy_top": lambda: gd.rigid.RigidBodies(
+        [1.0, 1, 1],
+        1.0,
+        gd.loads.PointLoad([[0.0, 0.0, -9.81]] * 2, per_mass=True),
+        points=[(0, (0.0, 0.0, 1.0))],
+        pinned=np.zeros((1, 3)),
+    ),
     "points must be pairs": lambda: gd.rigid.RigidBodies([1.0, 1, 1], points=[(1, (0.0, 0.0, 0.0))]),
     "name point 2": lambda: gd.rigid.RigidBodies([1.0, 1, 1], 1.0, gd.Spring([(0, 2)], 1.0, 1.0)),
     "bodies of Load": lambda: gd.rigid.RigidBodies([1.0, 1, 1], 1.0, gd.rigid.Load(1, force=(0.0, 0.0, 1.0))),

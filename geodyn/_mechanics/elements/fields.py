@@ -137,6 +137,10 @@ class PointLoad(AbstractPotential):
         factor = masses.astype(x.dtype)[:, None] if self.per_mass else 1
         return -jnp.sum(factor * force * x)
 
+    @property
+    def _pulls_at_masses(self) -> bool:
+        return self.per_mass
+
 
 class Kepler(AbstractPotential):
     """The attraction of points by a fixed centre, as of planets by the Sun: V = −Σ k_i/d_i with their distances d_i.
@@ -193,6 +197,10 @@ class Kepler(AbstractPotential):
         cosines, squared_sines = _from_centre(space, x, self.centre, self.effort)
         strength = _of_masses("strength", self.strength, x, masses, self.per_mass)
         return -jnp.dot(strength, cosines / jnp.sqrt(squared_sines))
+
+    @property
+    def _pulls_at_masses(self) -> bool:
+        return self.per_mass
 
 
 class Harmonic(AbstractPotential):
@@ -251,6 +259,10 @@ class Harmonic(AbstractPotential):
         cosines, squared_sines = _from_centre(space, x, self.centre, self.effort)
         stiffness = _of_masses("stiffness", self.stiffness, x, masses, self.per_mass)
         return 0.5 * jnp.dot(stiffness, squared_sines / cosines**2)
+
+    @property
+    def _pulls_at_masses(self) -> bool:
+        return self.per_mass
 
 
 class Drag(AbstractDissipation):
