@@ -12,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from geodyn._engine.jit import Carried, jit
+from geodyn._engine.native import native_of
 from geodyn._foundations.files.archive import named_arrays, write_archive
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS, AbstractOutcome
@@ -370,7 +371,7 @@ def _energies(trajectory: Trajectory) -> Float[Array, " T"]:
     flat = trajectory.t.shape[0], -1
     states = trajectory.t, trajectory.q.reshape(flat), trajectory.v.reshape(flat), trajectory.multipliers
     system = cast(AbstractSystem, trajectory.system)
-    return jax.vmap(partial(total_energy, system))(*states)
+    return jax.vmap(partial(native_of, total_energy, system))(*states)
 
 
 @jit
