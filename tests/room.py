@@ -4,10 +4,11 @@
     python tests/room.py geodyn/_mechanics/rigid -m ""      # what follows is for pytest: those that take long as well
 
 These are the files of tests that notice a fault of the room (tests/faults), and of those in the folder of its name the
-ones that import from it. A file that has none is run with the tests of its room: of the nearest folder around it that
-has any.
+ones that take something from it: by an import, or by a public name such as `gd.rigid.RigidBody`. A file that has none
+is run with the tests of its room: of the nearest folder around it that has any.
 """
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -18,20 +19,38 @@ from faults.planting import FAULTS, PACKAGE
 TESTS = Path(__file__).parent
 
 
+def _public_names() -> list[tuple[Path, str]]:
+    """(home, name) of each public name, as (_mechanics/rigid/bodies, gd.rigid.RigidBody): its door imports it."""
+    found = []
+    for door in [*PACKAGE.glob("[!_]*.py"), PACKAGE / "__init__.pyi"]:
+        prefix = "gd" if door.suffix == ".pyi" else f"gd.{door.stem}"
+        for node in ast.parse(door.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                home = Path(*node.module.removeprefix("geodyn.").split("."))
+                found += [(home, f"{prefix}.{alias.name}") for alias in node.names]
+    return found
+
+
+PUBLIC = _public_names()
+
+
 def files_of(room: Path) -> list[Path]:
     """The files of tests of a folder or a file of the package."""
     if not (room.exists() and PACKAGE in room.resolve().parents):
         raise ValueError(f"the room is a folder or a file of geodyn, such as geodyn/_mechanics/rigid, not {room}.")
     place = room.resolve().relative_to(PACKAGE)
     noticing = [fault.tests.split() for fault in FAULTS if Path(fault.file).is_relative_to(place)]
-    module = ".".join([PACKAGE.name, *place.with_suffix("").parts])
+    inner = place.with_suffix("")
+    module = ".".join([PACKAGE.name, *inner.parts])
+    names = [name for home, name in PUBLIC if home.is_relative_to(inner)]
+    taken = re.compile(rf"\b(?:{'|'.join(map(re.escape, [module, *names]))})\b")
     folder = TESTS / place.parts[0].lstrip("_")
-    importing = [
+    taking = [
         path
         for path in (folder if folder.is_dir() else TESTS).rglob("test_*.py")
-        if re.search(rf"{re.escape(module)}\b", path.read_text(encoding="utf-8"))
+        if taken.search(path.read_text(encoding="utf-8"))
     ]
-    return sorted({*importing, *(TESTS / test.split("::")[0] for tests in noticing for test in tests)})
+    return sorted({*taking, *(TESTS / test.split("::")[0] for tests in noticing for test in tests)})
 
 
 def room_with_tests(room: Path) -> Path:

@@ -120,10 +120,10 @@ def test_a_room_has_tests(folder):
 
 def test_the_tests_of_a_room():
     tests = Path(__file__).parent
-    assert files_of(PACKAGE / "_mechanics/rigid") == [
-        tests / "impacts/test_friction.py",
-        tests / "mechanics/test_rigid.py",
-    ]
+    balls = files_of(PACKAGE / "_mechanics/rigid/balls.py")
+    assert balls == [tests / "impacts/test_friction.py", tests / "mechanics/test_rigid.py"]
+    # It imports nothing from there: it takes gd.groups.Product.
+    assert tests / "geometry/test_groups.py" in files_of(PACKAGE / "_geometry/groups/product.py")
     with pytest.raises(ValueError, match="a folder or a file of geodyn, such as geodyn/_mechanics/rigid, not nonsense"):
         files_of(Path("nonsense"))
 

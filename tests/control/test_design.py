@@ -5,23 +5,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn._control.families.design import optimal_design
-from geodyn._control.search.strokes import Direct
-from geodyn._geometry.groups.rigid import Translation
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric, AbstractSwimmer
-from geodyn._locomotion.swimmers.links import Purcell
+import geodyn as gd
 
-METHOD = Direct(harmonics=2, steps=12)
+METHOD = gd.Direct(harmonics=2, steps=12)
 FADING = 0.3
 
 
-class Tuned(AbstractSwimmer):
+class Tuned(gd.AbstractSwimmer):
     """Cost h |r'|² on the plane, h least at a = 0.7, b = −0.2; displacement the integral of
     `1 − 2 fading (x² + y²)`."""
 
     a: jax.Array
     b: jax.Array
-    group: Translation = Translation(1)
+    group: gd.groups.Translation = gd.groups.Translation(1)
 
     def dissipation(self, r, xi, rdot):
         h = 1 + (self.a - 0.7) ** 2 + (self.b + 0.2) ** 2
@@ -29,11 +25,11 @@ class Tuned(AbstractSwimmer):
         return h * jnp.sum(rdot**2) + (xi[0] - form) ** 2
 
 
-class TunedAfloat(AbstractInvariantMetric):
+class TunedAfloat(gd.bundles.AbstractInvariantMetric):
     """The same with a metric that is no power, such as the kinetic energy of a body afloat."""
 
     tuned: Tuned
-    group: Translation = Translation(1)
+    group: gd.groups.Translation = gd.groups.Translation(1)
 
     def quadratic_form(self, r, xi, rdot):
         return self.tuned.dissipation(r, xi, rdot)
@@ -49,7 +45,9 @@ BEGIN = {"a": 0.3, "b": 0.1}
 @pytest.mark.long
 def test_a_body_afloat():
     """The best parameters are those of h, and the efficiency is D²/E."""
-    found = optimal_design(lambda p: TunedAfloat(tuned(p)), BEGIN, (0.0, 0.0), displacement=0.3, method=METHOD)
+    found = gd.design.optimal_design(
+        lambda p: TunedAfloat(tuned(p)), BEGIN, (0.0, 0.0), displacement=0.3, method=METHOD
+    )
     np.testing.assert_allclose([found.parameters["a"], found.parameters["b"]], [0.7, -0.2], atol=1e-6)
     np.testing.assert_allclose(found.efficiency, 0.3**2 / found.optimum.cost, rtol=1e-10)
 
@@ -58,7 +56,7 @@ def test_a_body_afloat():
 def test_closed_form_and_bounds():
     """Circles: `D = π(ρ² − fading ρ⁴)`, `E = 4π²ρ²h`. With a ≤ 1/2 that bound is felt, and h = 1.04."""
     bounds = {"a": -1.0, "b": -1.0}, {"a": 0.5, "b": 1.0}
-    found = optimal_design(tuned, BEGIN, (0.0, 0.0), displacement=0.2, bounds=bounds, method=METHOD)
+    found = gd.design.optimal_design(tuned, BEGIN, (0.0, 0.0), displacement=0.2, bounds=bounds, method=METHOD)
     square = (1 - np.sqrt(1 - 4 * FADING * 0.2 / np.pi)) / (2 * FADING)
     np.testing.assert_allclose(found.optimum.cost, 4 * np.pi**2 * square * 1.04, rtol=1e-11)  # measured 3e-13
     np.testing.assert_allclose([found.parameters["a"], found.parameters["b"]], [0.5, -0.2], atol=1e-7)
@@ -69,7 +67,7 @@ def test_closed_form_and_bounds():
 @pytest.mark.long
 def test_best_efficiency_closed_form():
     """D²/E is largest at ρ² = 1/(3 fading), whatever h, which is 1 at its best."""
-    found = optimal_design(tuned, BEGIN, (0.0, 0.0), displacement=0.2, free=True, method=METHOD)
+    found = gd.design.optimal_design(tuned, BEGIN, (0.0, 0.0), displacement=0.2, free=True, method=METHOD)
     square = 1 / (3 * FADING)
     np.testing.assert_allclose(found.efficiency, square * (1 - FADING * square) ** 2 / 4, rtol=1e-13)  # measured 6e-16
     np.testing.assert_allclose(found.optimum.cost, 4 * np.pi**2 * square, rtol=1e-12)
@@ -78,15 +76,15 @@ def test_best_efficiency_closed_form():
 
 def of_ratio(ratio):
     """Purcell's swimmer with the middle link `ratio` times as long as the outer ones: the longer, the more drag."""
-    return Purcell(lengths=jnp.stack([jnp.ones(()), ratio, jnp.ones(())]))
+    return gd.swimmers.Purcell(lengths=jnp.stack([jnp.ones(()), ratio, jnp.ones(())]))
 
 
 @pytest.mark.long
 def test_purcell():
     """The best of all around the straight shape: efficiency 0.0130684840 at the ratio 0.7483 (Tam & Hosoi 2007: 1.3 %);
     8 harmonics leave 2e-5. At the best efficiency D dE/dD = 2E."""
-    found = optimal_design(
-        of_ratio, 1.0, displacement=0.2, free=True, bounds=(0.2, 3.0), method=Direct(harmonics=8, steps=48)
+    found = gd.design.optimal_design(
+        of_ratio, 1.0, displacement=0.2, free=True, bounds=(0.2, 3.0), method=gd.Direct(harmonics=8, steps=48)
     )
     np.testing.assert_allclose(found.efficiency, 0.0130684840, rtol=5e-5)
     np.testing.assert_allclose(found.parameters, 0.7483, atol=2e-4)
@@ -107,7 +105,7 @@ def test_purcell():
 def test_bad_arguments_are_named(wrong, message):
     given = {"swimmer": tuned, "parameters": BEGIN, "guess": (0.0, 0.0), "displacement": 0.1}
     with pytest.raises(ValueError, match=message):
-        optimal_design(**(given | wrong))
+        gd.design.optimal_design(**(given | wrong))
 
 
 @pytest.mark.parametrize("by", [jax.grad, jax.jacfwd])
@@ -118,7 +116,7 @@ def test_no_derivative(by):
         def body(x):
             return Tuned(k * x["a"], x["b"])
 
-        return optimal_design(body, BEGIN, (0.0, 0.0), displacement=length, method=METHOD).efficiency
+        return gd.design.optimal_design(body, BEGIN, (0.0, 0.0), displacement=length, method=METHOD).efficiency
 
     for derivative in (by(lambda length: best(length, 1.0)), by(lambda k: best(0.2, k))):
         with pytest.raises(ValueError, match="optimal_design cannot be differentiated"):

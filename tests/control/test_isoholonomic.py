@@ -6,33 +6,27 @@ import numpy as np
 import pytest
 from helpers.cases import case
 
-from geodyn._control.methods.descent import Descent
-from geodyn._control.methods.extremal import Wong
-from geodyn._control.search.strokes import Direct, optimal_stroke
-from geodyn._geometry.groups.rigid import SO2, Translation
-from geodyn._locomotion.connections.connection import AbstractConnection
-from geodyn._locomotion.connections.kaluza_klein import KaluzaKlein
-from geodyn._locomotion.strokes.stroke import FourierStroke
+import geodyn as gd
 
 CASE = case("H07")
 REFERENCE = {name: {key: float(x) for key, x in part.items()} for name, part in CASE["reference"].items()}
-METHODS = {"direct": Direct(harmonics=8, steps=32), "wong": Wong(harmonics=8, steps=32)}
-METHODS["descent"] = Descent(harmonics=8, steps=32, tolerance=1e-9)
+METHODS = {"direct": gd.Direct(harmonics=8, steps=32), "wong": gd.Wong(harmonics=8, steps=32)}
+METHODS["descent"] = gd.Descent(harmonics=8, steps=32, tolerance=1e-9)
 
 
-class Heisenberg(AbstractConnection):
+class Heisenberg(gd.AbstractConnection):
     """z' = (x y' − y x')/2."""
 
-    group: Translation = Translation(1)
+    group: gd.groups.Translation = gd.groups.Translation(1)
 
     def form(self, r):
         return jnp.stack([r[1], -r[0]])[None] / 2
 
 
-class Monopole(AbstractConnection):
+class Monopole(gd.AbstractConnection):
     """Parallel transport on the unit sphere in stereographic coordinates: the curvature is the area."""
 
-    group: SO2 = SO2()
+    group: gd.groups.SO2 = gd.groups.SO2()
 
     def form(self, r):
         return 2 * jnp.stack([r[1], -r[0]])[None] / (1 + r @ r)
@@ -58,7 +52,7 @@ def shapes(found):
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_loop_through_the_origin(method):
     """(a) A circle. Their cost is half of ours. Measured 1e-14 (direct, wong), 1e-16 (descent)."""
-    found = optimal_stroke(KaluzaKlein(Heisenberg()), displacement=0.5, base=(0.0, 0.0), method=method)
+    found = gd.optimal_stroke(gd.bundles.KaluzaKlein(Heisenberg()), displacement=0.5, base=(0.0, 0.0), method=method)
     np.testing.assert_allclose(found.cost / 2, REFERENCE["a"]["cost"], rtol=1e-9)
     np.testing.assert_allclose(jnp.sqrt(found.cost), REFERENCE["a"]["length"], rtol=1e-9)
     np.testing.assert_allclose(abs(found.charge[0]), REFERENCE["a"]["multiplier_abs"], rtol=1e-8)
@@ -74,10 +68,10 @@ def test_arc_between_two_points(method):
     ends = (np.array([0.0, 0.0]), np.array([1.0, 0.0]))
     options = {"displacement": 0.2, "ends": ends}
     guess = None
-    if isinstance(method, Wong):
-        rough = Direct(harmonics=8, steps=32, max_iterations=3)
-        guess = optimal_stroke(KaluzaKlein(Heisenberg()), method=rough, throw=False, **options).stroke
-    found = optimal_stroke(KaluzaKlein(Heisenberg()), guess, method=method, **options)
+    if isinstance(method, gd.Wong):
+        rough = gd.Direct(harmonics=8, steps=32, max_iterations=3)
+        guess = gd.optimal_stroke(gd.bundles.KaluzaKlein(Heisenberg()), method=rough, throw=False, **options).stroke
+    found = gd.optimal_stroke(gd.bundles.KaluzaKlein(Heisenberg()), guess, method=method, **options)
     np.testing.assert_allclose(found.cost / 2, REFERENCE["b"]["cost"], rtol=1e-9)
     np.testing.assert_allclose(abs(found.charge[0]), REFERENCE["b"]["curvature_times_speed"], rtol=1e-7)
     np.testing.assert_allclose(found.displacement, 0.2, rtol=1e-8)
@@ -88,9 +82,9 @@ def test_arc_between_two_points(method):
 @pytest.mark.long
 def test_loop_on_the_sphere():
     """(c) Holonomy 1.5 in SO(2), from an ellipse about no special point: a circle of latitude about some pole."""
-    swimmer = KaluzaKlein(Monopole(), sphere)
-    guess = FourierStroke([0.1, 0.05], [[0.4], [0.1]], [[0.0], [0.2]])
-    found = optimal_stroke(swimmer, guess, displacement=(1.5,), method=METHODS["direct"])
+    swimmer = gd.bundles.KaluzaKlein(Monopole(), sphere)
+    guess = gd.FourierStroke([0.1, 0.05], [[0.4], [0.1]], [[0.0], [0.2]])
+    found = gd.optimal_stroke(swimmer, guess, displacement=(1.5,), method=METHODS["direct"])
     np.testing.assert_allclose(jnp.sqrt(found.cost), REFERENCE["c"]["length"], rtol=1e-9)
     assert radial_deviation(shapes(found)) < 1e-4
     assert found.stats["flat"] == 3  # rotations of the sphere, one of which shifts the time
@@ -101,8 +95,8 @@ def test_gradient_of_the_cost():
     """The length with respect to the holonomy is the multiplier, and against central differences."""
 
     def cost(area):
-        swimmer = KaluzaKlein(Heisenberg())
-        return optimal_stroke(swimmer, displacement=area, base=(0.0, 0.0), method=METHODS["direct"]).cost
+        swimmer = gd.bundles.KaluzaKlein(Heisenberg())
+        return gd.optimal_stroke(swimmer, displacement=area, base=(0.0, 0.0), method=METHODS["direct"]).cost
 
     slope = jax.grad(cost)(jnp.array(0.5))
     np.testing.assert_allclose(slope, 4 * np.pi, rtol=1e-9)

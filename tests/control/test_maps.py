@@ -8,13 +8,12 @@ import pytest
 import geodyn as gd
 from geodyn._control.families import mapping
 from geodyn._control.families.front import Optimum
-from geodyn._locomotion.connections.connection import AbstractConnection
 
 PER_AREA = 4 * np.pi
 REACH = 0.8
 
 
-class ThreePlanes(AbstractConnection):
+class ThreePlanes(gd.AbstractConnection):
     """Areas a, b and c in three planes lead to (a + 0.8 c, b + 0.8 c)."""
 
     group: gd.groups.Translation = gd.groups.Translation(2)

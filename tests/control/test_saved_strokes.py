@@ -9,9 +9,7 @@ import pytest
 import geodyn as gd
 from geodyn import swimmers
 from geodyn._commands.stroke import verdict
-from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._engine.jit import traced_numbers
-from geodyn._foundations.results import RESULTS
 
 
 class Snake(gd.AbstractSlenderSwimmer):
@@ -40,13 +38,13 @@ def optimum(swimmer):
     """A stroke of it, with numbers that a search would find."""
     one, two = jnp.array(0.5), jnp.array([1.0, 2.0])
     evidence = {"wong_residual": one, "second_variation": (one, jnp.array(1))}
-    stroke, found, count = gd.FourierStroke.circle(0.7), jnp.array(RESULTS.successful), jnp.array(3)
-    return OptimalStroke(traced_numbers(swimmer), stroke, one, two, two, one, one, two, one, found, count, evidence)
+    stroke, found, count = gd.FourierStroke.circle(0.7), jnp.array(gd.RESULTS.successful), jnp.array(3)
+    return gd.OptimalStroke(traced_numbers(swimmer), stroke, one, two, two, one, one, two, one, found, count, evidence)
 
 
 def test_a_saddle_is_not_told_as_a_minimum():
     found = optimum(swimmers.Satellite())
-    assert verdict(found) == RESULTS.successful.message
+    assert verdict(found) == gd.RESULTS.successful.message
     for curvature in (-0.1, jnp.nan):
         saddle = eqx.tree_at(lambda x: x.evidence["second_variation"][0], found, jnp.asarray(curvature))
         assert "but not to a minimum: pass --guess" in verdict(saddle)
@@ -82,8 +80,8 @@ def test_files_name_what_users_import(tmp_path):
 @pytest.mark.parametrize(
     "ended, words",
     {
-        RESULTS.successful: "converged",
-        RESULTS.stalled: "no step along the search direction lowers the merit function",
+        gd.RESULTS.successful: "converged",
+        gd.RESULTS.stalled: "no step along the search direction lowers the merit function",
     }.items(),
 )
 def test_files_that_say_in_words_how_the_search_ended(ended, words, tmp_path):

@@ -6,21 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn._control.families.design import optimal_design
-from geodyn._control.search.failure import StrokeError
-from geodyn._control.search.implicit import sensitivity
-from geodyn._control.search.strokes import Direct, optimal_stroke
-from geodyn._foundations.results import RESULTS
-from geodyn._geometry.groups.rigid import Translation
-from geodyn._locomotion.connections.connection import AbstractSwimmer
-from geodyn._locomotion.motion.holonomy import holonomy
-from geodyn._locomotion.swimmers.links import Purcell
+import geodyn as gd
 
 
-class Area(AbstractSwimmer):
+class Area(gd.AbstractSwimmer):
     """Cost |r'|², displacement the area that the shape goes round."""
 
-    group: Translation = Translation(1)
+    group: gd.groups.Translation = gd.groups.Translation(1)
 
     def dissipation(self, r, xi, rdot):
         return jnp.sum(rdot**2) + (xi[0] + (r[1] * rdot[0] - r[0] * rdot[1]) / 2) ** 2
@@ -33,7 +25,9 @@ def test_where_bounds_are_felt():
     wall = (-0.3, -2.0), (0.3, 2.0)
 
     def least(area):
-        found = optimal_stroke(Area(), (0.0, 0.0), displacement=area, bounds=wall, method=Direct(harmonics=4, steps=24))
+        found = gd.optimal_stroke(
+            Area(), (0.0, 0.0), displacement=area, bounds=wall, method=gd.Direct(harmonics=4, steps=24)
+        )
         return found.cost, found
 
     slope, found = jax.grad(least, has_aux=True)(0.5)
@@ -41,11 +35,11 @@ def test_where_bounds_are_felt():
     np.testing.assert_allclose(slope, found.multiplier, rtol=1e-5)
 
 
-class Mound(AbstractSwimmer):
+class Mound(gd.AbstractSwimmer):
     """Displacement the integral of 1/(1 + |r|²)² over what the shape goes round, at most π; cost |r'|²."""
 
     stiffness: jax.Array = eqx.field(default=1.0, converter=jnp.asarray)
-    group: Translation = Translation(1)
+    group: gd.groups.Translation = gd.groups.Translation(1)
 
     def dissipation(self, r, xi, rdot):
         return self.stiffness * rdot @ rdot + (xi[0] - (r[0] * rdot[1] - r[1] * rdot[0]) / (2 + 2 * r @ r)) ** 2
@@ -53,14 +47,14 @@ class Mound(AbstractSwimmer):
 
 def found_on_the_mound(displacement, **options):
     """The best loop of the displacement D is the circle of the energy 4π² D/(π − D)."""
-    method = Direct(harmonics=2, steps=8, max_iterations=20)
-    return optimal_stroke(Mound(), (0.0, 0.0), displacement=displacement, method=method, **options)
+    method = gd.Direct(harmonics=2, steps=8, max_iterations=20)
+    return gd.optimal_stroke(Mound(), (0.0, 0.0), displacement=displacement, method=method, **options)
 
 
 def test_what_was_not_found_claims_nothing():
     """The energies and multipliers of members that failed were numbers."""
     found = jax.jit(jax.vmap(found_on_the_mound))(jnp.array([1.0, 4.0]))
-    np.testing.assert_array_equal(found.result == RESULTS.successful, [True, False])
+    np.testing.assert_array_equal(found.result == gd.RESULTS.successful, [True, False])
     np.testing.assert_allclose(found.cost, [4 * np.pi**2 / (np.pi - 1), np.nan], rtol=1e-10)
     np.testing.assert_allclose(found.multiplier, [4 * np.pi**3 / (np.pi - 1) ** 2, np.nan], rtol=1e-9)
     assert jnp.isnan(found.charge[1]).all() and jnp.isnan(found.stroke.cosine[1]).all()
@@ -81,10 +75,10 @@ def test_what_failed_has_no_derivative():
     assert jnp.isfinite(where_it_stood.stroke.cosine).all() and jnp.isnan(where_it_stood.cost)
     slopes = jax.jvp(lambda d: found_on_the_mound(d, throw=False).stroke.cosine, (4.0,), (1.0,))[1]
     assert jnp.isnan(slopes).all()
-    with pytest.raises(StrokeError):
+    with pytest.raises(gd.StrokeError):
         jax.grad(lambda d: found_on_the_mound(d).cost)(4.0)
     with pytest.raises(ValueError, match="sensitivity: optimum must be an optimal stroke, but its search failed"):
-        sensitivity(found_on_the_mound(4.0, throw=False))
+        gd.design.sensitivity(found_on_the_mound(4.0, throw=False))
 
 
 @pytest.mark.long
@@ -92,8 +86,8 @@ def test_a_design_that_failed_claims_nothing():
     """Under vmap it was an error from inside. The energy is in proportion to the stiffness."""
 
     def found(displacement):
-        options = {"bounds": (0.5, 2.0), "method": Direct(harmonics=2, steps=8, max_iterations=20)}
-        return optimal_design(Mound, 1.0, (0.0, 0.0), displacement=displacement, **options)
+        options = {"bounds": (0.5, 2.0), "method": gd.Direct(harmonics=2, steps=8, max_iterations=20)}
+        return gd.design.optimal_design(Mound, 1.0, (0.0, 0.0), displacement=displacement, **options)
 
     best = jax.vmap(found)(jnp.array([1.0, 4.0]))
     np.testing.assert_allclose(best.parameters, [0.5, np.nan], rtol=1e-8)
@@ -101,10 +95,10 @@ def test_a_design_that_failed_claims_nothing():
     assert jnp.isfinite(best.efficiency[0]) and jnp.isnan(best.efficiency[1])
 
 
-class Weighed(AbstractSwimmer):
+class Weighed(gd.AbstractSwimmer):
     """Displacement the area that the shape goes round, and the integral of 0.3 + r₀ over it; cost |r'|²."""
 
-    group: Translation = Translation(2)
+    group: gd.groups.Translation = gd.groups.Translation(2)
 
     def dissipation(self, r, xi, rdot):
         area = (r[0] * rdot[1] - r[1] * rdot[0]) / 2
@@ -114,36 +108,36 @@ class Weighed(AbstractSwimmer):
 def test_a_component_that_is_free():
     """The best loop around an area is a circle wherever it lies, of the energy 4π D; the other component is what comes
     of it, and has no price."""
-    options = {"method": Direct(harmonics=2, steps=8)}
-    found = optimal_stroke(Weighed(), (0.0, 0.0), displacement=[0.2, None], **options)
+    options = {"method": gd.Direct(harmonics=2, steps=8)}
+    found = gd.optimal_stroke(Weighed(), (0.0, 0.0), displacement=[0.2, None], **options)
     np.testing.assert_allclose([found.cost, *found.multiplier], [0.8 * np.pi, 4 * np.pi, 0.0], rtol=1e-10)
-    moved = Weighed().group.log(holonomy(Weighed(), found.stroke))
+    moved = Weighed().group.log(gd.holonomy(Weighed(), found.stroke))
     np.testing.assert_allclose(found.displacement, moved, rtol=1e-9)
     np.testing.assert_allclose(moved[0], 0.2, rtol=1e-9)
     with pytest.raises(ValueError, match="not all zero"):
-        optimal_stroke(Weighed(), (0.0, 0.0), displacement=[None, None], **options)
+        gd.optimal_stroke(Weighed(), (0.0, 0.0), displacement=[None, None], **options)
 
 
 @pytest.mark.long
 def test_what_is_free_is_the_best_of_all():
     """Purcell's swimmer, of which only x is asked for: energies at other y, and their slopes, by searches of their own.
     Their second difference says what slope the step allows."""
-    method = Direct(harmonics=4, steps=24)
-    free = optimal_stroke(Purcell(), (0.4, 0.6), displacement=[0.1, None, None], method=method)
+    method = gd.Direct(harmonics=4, steps=24)
+    free = gd.optimal_stroke(gd.swimmers.Purcell(), (0.4, 0.6), displacement=[0.1, None, None], method=method)
     np.testing.assert_array_equal(free.multiplier[1:], 0.0)
     for aside in (-2e-3, 2e-3):
         wanted = [0.1, float(free.displacement[1]) + aside, None]
-        other = optimal_stroke(Purcell(), free.stroke, displacement=wanted, method=method)
+        other = gd.optimal_stroke(gd.swimmers.Purcell(), free.stroke, displacement=wanted, method=method)
         assert other.cost > free.cost + 1e-4
         np.testing.assert_allclose(other.multiplier[1] * aside / 2, other.cost - free.cost, rtol=1e-3)
 
 
-METHOD = Direct(harmonics=5, steps=32)
+METHOD = gd.Direct(harmonics=5, steps=32)
 LENGTHS, DIRECTION = jnp.array([1.0, 1.2, 0.9]), jnp.array([0.3, -0.5, 0.8])
 
 
 def best(lengths, displacement=0.1, **options):
-    return optimal_stroke(Purcell(lengths), displacement=displacement, method=METHOD, **options)
+    return gd.optimal_stroke(gd.swimmers.Purcell(lengths), displacement=displacement, method=METHOD, **options)
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +150,7 @@ def differences():
 @pytest.mark.long
 def test_envelope_theorem(differences):
     """Measured 3e-9; without the multiplier's part the slope is 2.5 times too small."""
-    slope = sensitivity(best(LENGTHS))
+    slope = gd.design.sensitivity(best(LENGTHS))
     np.testing.assert_allclose(slope.lengths @ DIRECTION, differences[0], rtol=1e-7)
 
 
@@ -170,7 +164,7 @@ def test_through_the_solver(differences):
 
     pull = jax.vjp(measures, LENGTHS)[1]
     one, zero = jnp.ones(()), jnp.zeros(())
-    np.testing.assert_allclose(pull((one, zero))[0], sensitivity(best(LENGTHS)).lengths, rtol=1e-8)
+    np.testing.assert_allclose(pull((one, zero))[0], gd.design.sensitivity(best(LENGTHS)).lengths, rtol=1e-8)
     np.testing.assert_allclose(pull((zero, one))[0] @ DIRECTION, differences[1], rtol=1e-6)
     forward = jax.jvp(measures, (LENGTHS,), (DIRECTION,))[1]
     np.testing.assert_allclose(forward[1], differences[1], rtol=1e-6)

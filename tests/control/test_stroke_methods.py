@@ -6,22 +6,8 @@ import numpy as np
 import optax
 import pytest
 
-from geodyn._control.methods.descent import Descent
-from geodyn._control.methods.extremal import Wong
-from geodyn._control.problem.wong import WongSystem
-from geodyn._control.search.failure import StrokeError
-from geodyn._control.search.strokes import Direct, optimal_stroke
-from geodyn._foundations.results import RESULTS
-from geodyn._geometry.groups.rigid import Translation
-from geodyn._integrators.integrate import integrate
-from geodyn._integrators.step.methods import Gauss
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric
-from geodyn._locomotion.connections.kaluza_klein import KaluzaKlein
-from geodyn._locomotion.motion.holonomy import holonomy
+import geodyn as gd
 from geodyn._locomotion.strokes.stroke import shape_and_rate
-from geodyn._locomotion.swimmers.links import Purcell
-from geodyn._locomotion.swimmers.spheres import PushMePullYou
-from geodyn._locomotion.swimmers.wheeled import KinematicCar
 
 BASE = {"base": (10.0, 4 * np.pi / 3), "displacement": 0.1}
 
@@ -32,7 +18,7 @@ def sizes(found):
     return jnp.sort(waves, axis=0)
 
 
-METHODS = {"direct": Direct(), "wong": Wong(), "descent": Descent(tolerance=1e-7, max_iterations=600)}
+METHODS = {"direct": gd.Direct(), "wong": gd.Wong(), "descent": gd.Descent(tolerance=1e-7, max_iterations=600)}
 
 
 class Strokes(dict):
@@ -40,7 +26,7 @@ class Strokes(dict):
 
     def __missing__(self, case):
         displacement, name = case
-        self[case] = optimal_stroke(Purcell(), displacement=displacement, method=METHODS[name])
+        self[case] = gd.optimal_stroke(gd.swimmers.Purcell(), displacement=displacement, method=METHODS[name])
         return self[case]
 
 
@@ -66,12 +52,12 @@ def test_wong_agrees(strokes, displacement):
 def test_wongs_tolerance_is_of_the_kkt_residual(strokes):
     """What too few harmonics leave, 7e-6 at 0.1, is a success up to `tolerance`, and beyond it none."""
     good = strokes[0.1, "wong"]
-    assert good.result == RESULTS.successful and 1e-6 < good.kkt_residual < Wong().tolerance
-    given = {"displacement": 0.1, "method": Wong(tolerance=1e-6)}
-    found = optimal_stroke(Purcell(), good.stroke, throw=False, **given)
-    assert found.result == RESULTS.too_few_harmonics and 1e-6 < found.kkt_residual < 1e-4
-    with pytest.raises(StrokeError, match=r"too few harmonics= .*KKT residual .*e-06 after"):
-        optimal_stroke(Purcell(), good.stroke, **given)
+    assert good.result == gd.RESULTS.successful and 1e-6 < good.kkt_residual < gd.Wong().tolerance
+    given = {"displacement": 0.1, "method": gd.Wong(tolerance=1e-6)}
+    found = gd.optimal_stroke(gd.swimmers.Purcell(), good.stroke, throw=False, **given)
+    assert found.result == gd.RESULTS.too_few_harmonics and 1e-6 < found.kkt_residual < 1e-4
+    with pytest.raises(gd.StrokeError, match=r"too few harmonics= .*KKT residual .*e-06 after"):
+        gd.optimal_stroke(gd.swimmers.Purcell(), good.stroke, **given)
 
 
 @pytest.mark.long
@@ -88,9 +74,9 @@ def test_an_optimal_stroke_is_a_motion_of_wongs_system(strokes):
     """Integrated from its start with its charge, shape and momentum come back and the holonomy is reached. Measured
     2e-5: what 16 harmonics leave of the first rate."""
     found = strokes[0.1, "wong"]
-    system = WongSystem(found.swimmer)
+    system = gd.strokes.WongSystem(found.swimmer)
     state = system.state(*shape_and_rate(found.stroke, 0.0), found.charge)
-    end = integrate(system, state, t1=1.0, steps=64, method=Gauss(4), save_every=64).q[-1]
+    end = gd.integrate(system, state, t1=1.0, steps=64, method=gd.Gauss(4), save_every=64).q[-1]
     (r0, p0, _, _), (r, p, _, g) = system.split(state), system.split(end)
     np.testing.assert_allclose(r, r0, atol=1e-4)
     np.testing.assert_allclose(p, p0, atol=1e-4)
@@ -102,7 +88,7 @@ def test_an_optimal_stroke_is_a_motion_of_wongs_system(strokes):
 @pytest.mark.parametrize("displacement, least", [(0.1, 0.2), (0.2, 0.1)])
 def test_wongs_equations_hold_ever_better(strokes, displacement, least):
     """The residual of the direct optimum falls spectrally with the harmonics, by `least` decades each."""
-    few = optimal_stroke(Purcell(), displacement=displacement, method=Direct(harmonics=6, steps=32))
+    few = gd.optimal_stroke(gd.swimmers.Purcell(), displacement=displacement, method=gd.Direct(harmonics=6, steps=32))
     fall = np.log10(few.wong_residual / strokes[displacement, "direct"].wong_residual) / 10
     assert fall > least, fall
 
@@ -111,7 +97,7 @@ def test_wongs_equations_hold_ever_better(strokes, displacement, least):
 def test_pmpy_through_a_point():
     """Reference as in test_strokes; by Wong's equations see test_isoholonomic. Measured E: 2e-8, at a KKT residual of
     1e-7."""
-    found = optimal_stroke(PushMePullYou(), method=Descent(steps=48, tolerance=1e-7), **BASE)
+    found = gd.optimal_stroke(gd.swimmers.PushMePullYou(), method=gd.Descent(steps=48, tolerance=1e-7), **BASE)
     np.testing.assert_allclose(found.cost, 67.5480568226558, rtol=1e-7)
     np.testing.assert_allclose(found.multiplier, 576.59419946, rtol=1e-6)
     assert found.second_order > 0
@@ -121,18 +107,20 @@ def test_pmpy_through_a_point():
 def test_descent_in_the_plain_metric_is_slower():
     """As in the thesis, whose 10⁶ steps did not converge; and with another optimiser of optax."""
     plain, heavy = (
-        optimal_stroke(PushMePullYou(), method=Descent(8, 24, max_iterations=200, **options), throw=False, **BASE)
+        gd.optimal_stroke(
+            gd.swimmers.PushMePullYou(), method=gd.Descent(8, 24, max_iterations=200, **options), throw=False, **BASE
+        )
         for options in ({"natural": False}, {"optimiser": optax.sgd(0.5, momentum=0.5)})
     )
-    assert plain.result == RESULTS.too_many_iterations
+    assert plain.result == gd.RESULTS.too_many_iterations
     assert plain.kkt_residual > 100 * heavy.kkt_residual
     assert abs(plain.displacement - 0.1) < 1e-6
 
 
-@pytest.mark.parametrize("method", [Wong(), Descent()])
+@pytest.mark.parametrize("method", [gd.Wong(), gd.Descent()])
 def test_bounds_need_direct(method):
     with pytest.raises(ValueError, match=r"knows no bounds; leave bounds= and rates= out, or take gd\.Direct\(\)"):
-        optimal_stroke(Purcell(), displacement=0.1, bounds=((-2.0, -2.0), (2.0, 2.0)), method=method)
+        gd.optimal_stroke(gd.swimmers.Purcell(), displacement=0.1, bounds=((-2.0, -2.0), (2.0, 2.0)), method=method)
 
 
 @pytest.mark.weekly
@@ -142,21 +130,21 @@ def test_a_displacement_in_all_coordinates():
     nearby; SciPy's SLSQP on other coefficients, integrated by the midpoint rule, finds 1.37796 as the cheapest of 5
     optima from 8 random starts. Bounds that are not felt change nothing; others cost energy, and lead from strokes that
     keep between them."""
-    swimmer, target, method = Purcell(), np.array([0.05, 0.0, 0.1]), Direct(4, 12)
+    swimmer, target, method = gd.swimmers.Purcell(), np.array([0.05, 0.0, 0.1]), gd.Direct(4, 12)
 
     def within(size):
         return {"method": method, "bounds": ((-size, -size), (size, size))}
 
-    found = optimal_stroke(swimmer, (0.3, 0.2), displacement=target, **within(2.5))
-    reached = swimmer.group.log(holonomy(swimmer, found.stroke, steps=256))
+    found = gd.optimal_stroke(swimmer, (0.3, 0.2), displacement=target, **within(2.5))
+    reached = swimmer.group.log(gd.holonomy(swimmer, found.stroke, steps=256))
     np.testing.assert_allclose(reached, target, atol=1e-4)
     np.testing.assert_allclose(found.cost, 1.37796, rtol=3e-3)
     assert found.kkt_residual < 1e-10 and found.second_order > 0
-    further = optimal_stroke(swimmer, found.stroke, displacement=1.001 * target, **within(2.5))
+    further = gd.optimal_stroke(swimmer, found.stroke, displacement=1.001 * target, **within(2.5))
     np.testing.assert_allclose((further.cost - found.cost) / 1e-3, found.multiplier @ target, rtol=1e-2)
     with pytest.raises(ValueError, match=r"none of 32 strokes .* the nearest misses by .* %\. Pass guess="):
-        optimal_stroke(swimmer, (0.3, 0.2), displacement=(0.0, 9.0, 0.5), **within(2.5))
-    tight = optimal_stroke(swimmer, (0.3, 0.2), displacement=target, **within(1.5))
+        gd.optimal_stroke(swimmer, (0.3, 0.2), displacement=(0.0, 9.0, 0.5), **within(2.5))
+    tight = gd.optimal_stroke(swimmer, (0.3, 0.2), displacement=target, **within(1.5))
     assert jnp.max(jnp.abs(jax.vmap(tight.stroke)(jnp.arange(100) / 100))) < 1.51 and tight.cost > 1.1 * found.cost
     assert tight.kkt_residual < 1e-10
 
@@ -166,21 +154,23 @@ def test_a_displacement_in_all_coordinates():
 def test_a_turn_on_the_spot():
     """Of a car. The small ellipse turns it, but takes it a hair forwards as well, and it is so symmetric that no small
     change of it takes the car back: another stroke does. The cheapest way ahead has the front wheels across."""
-    car, method = KaluzaKlein(KinematicCar()), Direct(4, 24)
+    car, method = gd.bundles.KaluzaKlein(gd.swimmers.KinematicCar()), gd.Direct(4, 24)
     asked = {"base": (0.0, 0.0), "method": method}
-    found = optimal_stroke(car, displacement=(0.0, 0.0, 0.1), **asked)
-    reached = car.group.log(holonomy(car, found.stroke, steps=256))
+    found = gd.optimal_stroke(car, displacement=(0.0, 0.0, 0.1), **asked)
+    reached = car.group.log(gd.holonomy(car, found.stroke, steps=256))
     np.testing.assert_allclose(reached, [0.0, 0.0, 0.1], atol=1e-8)
     np.testing.assert_allclose(found.cost, 1.87482, rtol=5e-3)  # that of 8 and of 12 harmonics; measured 3e-3
     assert found.kkt_residual < 1e-10 and found.second_order > 0
-    with pytest.raises(StrokeError, match=r"singular, or not defined, near its shape \[.*, -?1\.57\d*\].*bounds= that"):
-        optimal_stroke(car, displacement=(0.05, 0.0, 0.0), **asked)
+    with pytest.raises(
+        gd.StrokeError, match=r"singular, or not defined, near its shape \[.*, -?1\.57\d*\].*bounds= that"
+    ):
+        gd.optimal_stroke(car, displacement=(0.05, 0.0, 0.0), **asked)
 
 
-class Shear(AbstractInvariantMetric):
+class Shear(gd.bundles.AbstractInvariantMetric):
     """Cost |r'|² on the plane; moves by the area that is enclosed, never aside."""
 
-    group: Translation = Translation(2)
+    group: gd.groups.Translation = gd.groups.Translation(2)
 
     def quadratic_form(self, r, xi, rdot):
         form = jnp.stack([(r[0] * rdot[1] - r[1] * rdot[0]) / 2, 0 * r[0]])
@@ -190,5 +180,5 @@ class Shear(AbstractInvariantMetric):
 @pytest.mark.long
 def test_descent_where_a_symmetry_keeps_a_constraint():
     """The circle, `E = 4π D`."""
-    found = optimal_stroke(Shear(), (0.0, 0.0), displacement=(0.3, 0.0), method=Descent(harmonics=1, steps=8))
+    found = gd.optimal_stroke(Shear(), (0.0, 0.0), displacement=(0.3, 0.0), method=gd.Descent(harmonics=1, steps=8))
     np.testing.assert_allclose(found.cost, 4 * np.pi * 0.3, rtol=1e-9)  # measured 5e-14

@@ -5,16 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import geodyn as gd
 from geodyn._control.problem.minimise import by_autodiff
 from geodyn._control.problem.problem import Between, StrokeProblem, clock_of
 from geodyn._control.problem.variation import variations
 from geodyn._engine.jit import jit
-from geodyn._geometry.groups.rigid import SE2
 from geodyn._locomotion.motion import costs
-from geodyn._locomotion.strokes.stroke import FourierStroke
-from geodyn._locomotion.swimmers.free_bodies import Satellite
-from geodyn._locomotion.swimmers.links import Purcell
-from geodyn._locomotion.swimmers.spheres import PushMePullYou
 
 
 def _discs(g, r):
@@ -25,19 +21,24 @@ def _discs(g, r):
 
 
 CASES = {
-    "length, bounds": (Purcell(), 0.3, [0.2, -0.1], {"bounded": (0, 1, 3)}),
-    "base, torque": (Purcell(), 0.3, None, {"base": jnp.array([0.2, -0.1]), "density": costs.torque}),
-    "accelerations": (Satellite(), 0.3, [0.1, 0.2], {"density": costs.inertial_torque, "bounded": (1, 2)}),
-    "vector": (Satellite(), [0.3, 0.1, 0.2], [0.1, 0.2], {}),
-    "line": (PushMePullYou(), 0.2, [4.0, 4.0], {}),
-    "obstacles": (Purcell(), [0.3, 0.1, 0.2], [0.2, -0.1], {"obstacles": _discs}),
+    "length, bounds": (gd.swimmers.Purcell(), 0.3, [0.2, -0.1], {"bounded": (0, 1, 3)}),
+    "base, torque": (gd.swimmers.Purcell(), 0.3, None, {"base": jnp.array([0.2, -0.1]), "density": costs.torque}),
+    "accelerations": (gd.swimmers.Satellite(), 0.3, [0.1, 0.2], {"density": costs.inertial_torque, "bounded": (1, 2)}),
+    "vector": (gd.swimmers.Satellite(), [0.3, 0.1, 0.2], [0.1, 0.2], {}),
+    "line": (gd.swimmers.PushMePullYou(), 0.2, [4.0, 4.0], {}),
+    "obstacles": (gd.swimmers.Purcell(), [0.3, 0.1, 0.2], [0.2, -0.1], {"obstacles": _discs}),
     "pieces, obstacles in space": (
-        Satellite(),
+        gd.swimmers.Satellite(),
         [0.3, 0.1, 0.2],
         None,
         {"base": jnp.array([0.2, -0.1]), "end": jnp.array([0.3, 0.4]), "bounded": (1, 2), "obstacles": _discs},
     ),
-    "pose": (Purcell(), [0.3, 0.1, 3.1], [0.2, -0.1], {"back": SE2().exp(-jnp.array([0.3, 0.1, 3.1]))}),
+    "pose": (
+        gd.swimmers.Purcell(),
+        [0.3, 0.1, 3.1],
+        [0.2, -0.1],
+        {"back": gd.groups.SE2().exp(-jnp.array([0.3, 0.1, 3.1]))},
+    ),
 }
 
 
@@ -48,7 +49,7 @@ def test_variations_are_the_derivatives(swimmer, displacement, mean, options):
     random = np.random.default_rng(3)
     waves = 0.2 * random.normal(size=(2, 2, 2))
     if mean is not None:
-        x = FourierStroke(mean, *waves)
+        x = gd.FourierStroke(mean, *waves)
     elif "end" in options:
         x = Between(jnp.array([[0.5, 0.1]]), jnp.asarray(waves))
     else:

@@ -9,44 +9,38 @@ import pytest
 
 import geodyn as gd
 from geodyn._control.problem.problem import wong_residual
-from geodyn._control.problem.wong import WongSystem
-from geodyn._geometry.groups.rigid import SO3, Translation
-from geodyn._integrators.integrate import integrate
-from geodyn._integrators.step.methods import Gauss
-from geodyn._locomotion.connections.connection import AbstractSwimmer
-from geodyn._locomotion.swimmers.links import Purcell
 
 
-class Heisenberg(AbstractSwimmer):
+class Heisenberg(gd.AbstractSwimmer):
     """Cost |r'|², displacement the area: a charge in a uniform magnetic field."""
 
-    group: Translation = Translation(1)
+    group: gd.groups.Translation = gd.groups.Translation(1)
 
     def dissipation(self, r, xi, rdot):
         area = (r[1] * rdot[0] - r[0] * rdot[1]) / 2
         return jnp.sum(rdot**2) + (xi[0] + area) ** 2
 
 
-class RollingBall(AbstractSwimmer):
+class RollingBall(gd.AbstractSwimmer):
     """A unit ball that rolls on a plane without slipping, ξ = e₃ × r' seen from the ball: a charge in a uniform field
     of SO(3)."""
 
-    group: SO3 = SO3()
+    group: gd.groups.SO3 = gd.groups.SO3()
 
     def dissipation(self, r, xi, rdot):
         return jnp.sum(rdot**2) + jnp.sum((xi - jnp.stack([-rdot[1], rdot[0], 0 * r[0]])) ** 2)
 
 
 def moved(swimmer, r, rdot, charge, t1=2.0):
-    system = WongSystem(swimmer)
-    trajectory = integrate(system, system.state(r, rdot, charge), t1=t1, steps=100, method=Gauss(3))
+    system = gd.strokes.WongSystem(swimmer)
+    trajectory = gd.integrate(system, system.state(r, rdot, charge), t1=t1, steps=100, method=gd.Gauss(3))
     return trajectory, *jax.vmap(system.split)(trajectory.q)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     "swimmer, charge",
-    [(Heisenberg(), [0.7]), (RollingBall(), [0.4, -1.1, 0.6]), (Purcell(), [0.5, 0.3, -0.2])],
+    [(Heisenberg(), [0.7]), (RollingBall(), [0.4, -1.1, 0.6]), (gd.swimmers.Purcell(), [0.5, 0.3, -0.2])],
     ids=lambda x: type(x).__name__,
 )
 def test_what_is_kept(swimmer, charge):
@@ -100,18 +94,18 @@ def test_derivatives():
 
 
 def test_bad_states_are_named():
-    system = WongSystem(Purcell())
+    system = gd.strokes.WongSystem(gd.swimmers.Purcell())
     with pytest.raises(ValueError, match=r"charge \[3\] in SE2; got \(2,\), \(2,\), \(2,\)"):
         system.state([0.0, 0.0], [1.0, 0.0], [0.1, 0.2])
     with pytest.raises(ValueError, match=r"integrated from system.state\(r, rdot, charge\)"):
-        integrate(system, [0.0, 1.0], t1=1.0, steps=1)
+        gd.integrate(system, [0.0, 1.0], t1=1.0, steps=1)
 
 
-class Idle(AbstractSwimmer):
+class Idle(gd.AbstractSwimmer):
     """The charge in the plane of two shape variables, which a third one does not enter; in units of its own."""
 
     unit: float = 1.0
-    group: Translation = Translation(1)
+    group: gd.groups.Translation = gd.groups.Translation(1)
 
     def dissipation(self, r, xi, rdot):
         area = (r[1] * rdot[0] - r[0] * rdot[1]) / 2

@@ -5,11 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import geodyn as gd
 from geodyn._engine.program.members import natively
-from geodyn._geometry.geodesics.distances import distance
-from geodyn._geometry.models.spaces import Hyperbolic, Sphere
 
-HYPERBOLIC = Hyperbolic(3, "polar")
+HYPERBOLIC = gd.spaces.Hyperbolic(3, "polar")
 X = np.linspace(0.3, 1.1, 6).reshape(2, 3)
 
 
@@ -69,7 +68,7 @@ PROGRAMS = {
     "indices": lambda x: (jax.lax.dynamic_slice(x, (0, 1), (1, 2)), jnp.sort(x, 0), x.at[0, 1].set(2.0)),
     "inverts": lambda x: jnp.linalg.inv(x[:, :2]),
     "derivatives": lambda x: jax.hessian(lambda y: jnp.prod(jnp.sin(y)) * jnp.sum(y**3))(x),
-    "curved": lambda x: jax.grad(lambda y: distance(HYPERBOLIC, *y) * Sphere(3).metric(y[0])[1, 1])(x),
+    "curved": lambda x: jax.grad(lambda y: gd.distance(HYPERBOLIC, *y) * gd.spaces.Sphere(3).metric(y[0])[1, 1])(x),
     "converges": converges,
     "converges, each": converges_each,
     "marches": marches,

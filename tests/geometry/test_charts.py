@@ -9,9 +9,6 @@ from helpers.marks import slow
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
-from geodyn._foundations.results import RESULTS
-from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
-from geodyn._integrators.trajectory import IntegrationError
 
 PAIR, MOVING = "stereographic pair", "moving halfspace"
 GROUPS = (gd.spaces.Nil, gd.spaces.Sol, gd.spaces.SL2)
@@ -21,7 +18,7 @@ GROUPS = (gd.spaces.Nil, gd.spaces.Sol, gd.spaces.SL2)
 def test_the_pair_is_one_space(n):
     """Points all over the sphere, some nearly coincident or antipodal, each in both charts: one embedding (seen 8e-16),
     and the distances of the chords (seen 4e-15), whatever the charts."""
-    space, X = Sphere(n, PAIR), np.random.default_rng(1).standard_normal((12, n + 1))
+    space, X = gd.spaces.Sphere(n, PAIR), np.random.default_rng(1).standard_normal((12, n + 1))
     X = np.concatenate([X, -X[:3], X[:3] + 1e-7])
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
     X = X[np.abs(X[:, -1]) < 0.85]
@@ -42,7 +39,7 @@ def test_the_pair_is_one_space(n):
 @jax.jit
 def flight(x, v):
     """A particle that flies three times round S³: (saved states, the error of its place, its Killing momenta)."""
-    space = Sphere(3, PAIR)
+    space = gd.spaces.Sphere(3, PAIR)
     body = gd.System(space, [1.0])
     v = v / gd.norm(space, x, v)
     trajectory = gd.integrate(body, x[None], v[None], t1=6 * np.pi, steps=48, method=gd.Gauss(6))
@@ -76,7 +73,7 @@ def test_a_geodesic_through_the_poles_is_as_exact_as_any():
 def test_derivatives_go_through_a_change_of_charts():
     """Of the place of a particle after it left the chart, against the derivative of the closed form: both modes, seen
     1e-9, the order of the method; they are equal to 1e-13."""
-    space, weights = Sphere(2, PAIR), jnp.array([0.3, 0.7, -0.4])
+    space, weights = gd.spaces.Sphere(2, PAIR), jnp.array([0.3, 0.7, -0.4])
 
     def place(x, v, mass):
         trajectory = gd.integrate(gd.System(space, mass[None]), x[None], v[None], t1=4.0, steps=48)
@@ -114,7 +111,7 @@ def half_separation(sigma, t):
 
 def rod(space, element=None):
     """Two unit masses at ±1 on both sides of the geodesic through the origin along the first axis, their way."""
-    C, S = (np.cosh(1), np.sinh(1)) if isinstance(space, Hyperbolic) else (np.cos(1), np.sin(1))
+    C, S = (np.cosh(1), np.sinh(1)) if isinstance(space, gd.spaces.Hyperbolic) else (np.cos(1), np.sin(1))
     X, V = np.zeros((2, space.dim + 1)), np.zeros((2, space.dim + 1))
     X[:, 1], X[:, -1], V[:, 0] = [S, -S], C, C
     q0, v0 = jax.vmap(lambda X, V: jax.jvp(space.coordinates, (X,), (V,)))(jnp.asarray(X), jnp.asarray(V))
@@ -128,7 +125,7 @@ def separations(trajectory):
 @pytest.fixture(scope="module")
 def far():
     """An elastic rod that flies a distance of 20 in H³."""
-    return gd.integrate(*rod(Hyperbolic(3, MOVING)), t1=40.0, steps=1600, save_every=20)
+    return gd.integrate(*rod(gd.spaces.Hyperbolic(3, MOVING)), t1=40.0, steps=1600, save_every=20)
 
 
 def test_a_rod_far_out_keeps_its_separation(far):
@@ -147,7 +144,7 @@ def test_a_chart_out_of_digits_is_a_status():
     product too; 24 radii leave six; at 60 there are none left, and no number either: that is the same status."""
 
     def flown(length):
-        one = gd.System(gd.spaces.Product(Euclidean(1), Hyperbolic(2)), [1.0])
+        one = gd.System(gd.spaces.Product(gd.spaces.Euclidean(1), gd.spaces.Hyperbolic(2)), [1.0])
         rest, v = jnp.zeros((1, 3)), jnp.zeros((1, 3)).at[0, 1].set(length / 2)
         return gd.integrate(one, rest, v, t1=1.0, steps=400, save_every=200, throw=False).result
 
@@ -161,7 +158,9 @@ def test_the_rod_of_the_case_in_the_embedding(far):
     wanted = [23.43953359278737780184, 3.586512973007945002334, 0.0, 23.73341126667134312593]
     np.testing.assert_allclose(far.embedding[10, 0], wanted, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(
-        jax.vmap(Hyperbolic(3).coordinates)(far.embedding[10]), far.coordinates(Hyperbolic(3))[10], rtol=1e-15
+        jax.vmap(gd.spaces.Hyperbolic(3).coordinates)(far.embedding[10]),
+        far.coordinates(gd.spaces.Hyperbolic(3))[10],
+        rtol=1e-15,
     )
 
 
@@ -169,7 +168,7 @@ def test_the_rod_of_the_case_in_the_embedding(far):
 def test_a_rod_circles_the_sphere():
     """The elastic rod of S³, through the pole that a single chart leaves out. Seen: separation 5e-13, Killing momenta
     1e-15."""
-    trajectory = gd.integrate(*rod(Sphere(3, PAIR)), t1=12.0, steps=48, method=gd.Gauss(6))
+    trajectory = gd.integrate(*rod(gd.spaces.Sphere(3, PAIR)), t1=12.0, steps=48, method=gd.Gauss(6))
     exact = 2 * half_separation(-1, np.asarray(trajectory.t))
     np.testing.assert_allclose(separations(trajectory), exact, rtol=0, atol=1e-11)
     momenta = jax.vmap(lambda q, v: gd.hamilton.killing_momentum(trajectory.system, q, v))(trajectory.q, trajectory.v)
@@ -180,7 +179,7 @@ def test_a_rod_circles_the_sphere():
 def test_a_rigid_rod_keeps_its_force():
     """A Killing flow carries it: λ = ½ sin 2 (S²), through a change of charts. Seen: 2.9e-6, five times less than the
     truncation error of the single chart; the constraint 3e-15."""
-    trajectory = gd.integrate(*rod(Sphere(2, PAIR), gd.Rod([(0, 1)], 2.0)), t1=2.4, steps=48)
+    trajectory = gd.integrate(*rod(gd.spaces.Sphere(2, PAIR), gd.Rod([(0, 1)], 2.0)), t1=2.4, steps=48)
     assert np.any(trajectory.q[..., 0] > 4)
     np.testing.assert_allclose(trajectory.multipliers, np.sin(2) / 2, rtol=0, atol=6e-6)
     np.testing.assert_allclose(separations(trajectory), 2, rtol=0, atol=2e-14)
@@ -192,7 +191,7 @@ def test_derivatives_in_a_chart_that_moves():
     the same derivative."""
 
     def place(q, v, chart):
-        body = gd.System(Hyperbolic(2, chart), [1.0])
+        body = gd.System(gd.spaces.Hyperbolic(2, chart), [1.0])
         trajectory = gd.integrate(body, q[None], v[None], t1=3.0, steps=48, save_every=16)
         return jnp.sum(trajectory.coordinates()[1:, 0] @ jnp.array([1.0, 0.3])), trajectory.q[-1, 0, -1]
 
@@ -207,7 +206,7 @@ def test_derivatives_in_a_chart_that_moves():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("space", [Sphere(1, PAIR), Hyperbolic(2, MOVING)], ids=["S1", "H2"])
+@pytest.mark.parametrize("space", [gd.spaces.Sphere(1, PAIR), gd.spaces.Hyperbolic(2, MOVING)], ids=["S1", "H2"])
 def test_between_the_steps_and_with_progress(space, capsys):
     """Dense output after changes of charts since the last save, of a run in parts, is on the geodesic: 1e-13."""
     q0, v0 = jnp.array([[0.3, 1.1]])[:, : space.dim], jnp.array([[1.5, -1.0]])[:, : space.dim]
@@ -224,8 +223,8 @@ def test_between_the_steps_and_with_progress(space, capsys):
 
 
 H2_BY_A_LINE = {
-    "fixed": Product(Hyperbolic(2, "halfspace"), Euclidean(1)),
-    "moving": Product(Hyperbolic(2, MOVING), Euclidean(1)),
+    "fixed": gd.spaces.Product(gd.spaces.Hyperbolic(2, "halfspace"), gd.spaces.Euclidean(1)),
+    "moving": gd.spaces.Product(gd.spaces.Hyperbolic(2, MOVING), gd.spaces.Euclidean(1)),
 }
 TRANSLATED = {
     **{space.__name__: {chart: space(chart) for chart in ("fixed", "moving")} for space in GROUPS},
@@ -273,8 +272,8 @@ def test_the_same_journey_from_elsewhere(name):
 @pytest.mark.long
 def test_charts_of_factors():
     """A product of spaces of two charts, of one that moves, and of one: each factor moves as it does alone."""
-    factors = [Sphere(2, PAIR), Hyperbolic(2, MOVING), Euclidean(1)]
-    space = Product(Product(factors[0], factors[1]), factors[2])
+    factors = [gd.spaces.Sphere(2, PAIR), gd.spaces.Hyperbolic(2, MOVING), gd.spaces.Euclidean(1)]
+    space = gd.spaces.Product(gd.spaces.Product(factors[0], factors[1]), factors[2])
     q0, v0 = np.array([[0.3, 0.2, 0.3, 1.1, 0.5]] * 2), np.array([[0.9, 0.4, 1.5, -1.0, 0.7], [0.2, -0.9, -1, 1, 0.1]])
     both = gd.integrate(gd.System(space, [1.0, 2.0]), q0, v0, t1=4.0, steps=40)
     places = np.split(both.coordinates(), [2, 4], axis=2)
@@ -340,26 +339,30 @@ class Height(gd.AbstractPotential):
 
 def test_what_depends_on_the_chart_is_refused(as_users_run):
     q0, v0 = jnp.array([[0.3, 1.1]]), jnp.array([[1.5, -1.0]])
-    far_away = Hyperbolic(2, MOVING)
+    far_away = gd.spaces.Hyperbolic(2, MOVING)
     for element in (gd.Kepler(1.0, [0.0, 1.0]), gd.Gravity(), gd.Pin(0, [0.3, 1.1]), Height()):
         with pytest.raises(ValueError, match=f"{type(element).__name__} is not the same in all charts"):
             gd.integrate(gd.System(far_away, [1.0], element), q0, 0 * v0, t1=1.0, steps=10)
     with pytest.raises(ValueError, match="Height is not the same"):
-        gd.integrate(gd.System(Sphere(2, PAIR), [1.0], Height()), q0, v0, t1=1.0, steps=10)
+        gd.integrate(gd.System(gd.spaces.Sphere(2, PAIR), [1.0], Height()), q0, v0, t1=1.0, steps=10)
     # Where there is but one chart at q0, on the way.
-    with pytest.raises(IntegrationError, match="not the same in the next chart") as failed:
-        gd.integrate(gd.System(Sphere(2, PAIR), [1.0], Height()), q0 / 10, v0, t1=3.0, steps=60)
-    assert int(failed.value.trajectory.result) == RESULTS.charts_disagree
+    with pytest.raises(gd.IntegrationError, match="not the same in the next chart") as failed:
+        gd.integrate(gd.System(gd.spaces.Sphere(2, PAIR), [1.0], Height()), q0 / 10, v0, t1=3.0, steps=60)
+    assert int(failed.value.trajectory.result) == gd.RESULTS.charts_disagree
     with pytest.raises(ValueError, match="contacts"):
         gd.integrate(
-            gd.System(Sphere(2, PAIR), [1.0, 1.0], gd.Contact([0.1, 0.1], 1.0)), jnp.eye(2), jnp.eye(2), t1=1, steps=1
+            gd.System(gd.spaces.Sphere(2, PAIR), [1.0, 1.0], gd.Contact([0.1, 0.1], 1.0)),
+            jnp.eye(2),
+            jnp.eye(2),
+            t1=1,
+            steps=1,
         )
     with pytest.raises(ValueError, match="chart must be 'fixed' or 'moving', got 'halfspace'"):
         gd.spaces.Sol("halfspace")
     for charts, radius, named in (
-        ([Sphere(2), Sphere(3)], 1.0, "same dim"),
+        ([gd.spaces.Sphere(2), gd.spaces.Sphere(3)], 1.0, "same dim"),
         ([Height()], 1.0, "charts"),
-        ([Sphere(2)], -1.0, "radius"),
+        ([gd.spaces.Sphere(2)], -1.0, "radius"),
     ):
         with pytest.raises(ValueError, match=named):
             gd.spaces.Atlas(charts, radius)
@@ -396,4 +399,4 @@ def test_a_great_circle_by_the_antipode():
 
     single = jnp.float32
     assert [rests(sphere, x) for x in (1e12, 1e11, single(1e3), single(1e2))] == [True, False, True, False]
-    assert [rests(Hyperbolic(2), single(x)) for x in (0.9999, 0.99)] == [True, False]
+    assert [rests(gd.spaces.Hyperbolic(2), single(x)) for x in (0.9999, 0.99)] == [True, False]

@@ -8,12 +8,10 @@ import pytest
 
 import geodyn as gd
 from geodyn._geometry.groups.isometries import fields_of_group, group_of
-from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
-from geodyn._geometry.models.thurston import SL2, Nil, Sol
 
 TORUS = gd.Manifold(lambda x: jnp.diag(jnp.stack([1.0 + 0 * x[0], (2 + jnp.cos(x[0])) ** 2])), 2)
 FOUND = {
-    "Nil from its metric": lambda: gd.symmetries(gd.Manifold(Nil().metric, 3), [0.1, -0.2, 0.3]),
+    "Nil from its metric": lambda: gd.symmetries(gd.Manifold(gd.spaces.Nil().metric, 3), [0.1, -0.2, 0.3]),
     "a torus": lambda: gd.symmetries(TORUS, [0.3, 0.0]),
 }
 
@@ -50,7 +48,7 @@ def facts(group):
 
 def test_axioms():
     """Measured 4e-15."""
-    group = group_of(SL2())
+    group = group_of(gd.spaces.SL2())
     assert isinstance(group, gd.groups.FrameGroup) and (group.dim, group.translations) == (4, 3)
     for name, (found, wanted) in facts(group).items():
         np.testing.assert_allclose(found, wanted, atol=1e-12, err_msg=name)
@@ -69,7 +67,7 @@ def test_axioms_where_only_the_metric_is_known(name):
 @pytest.mark.long
 def test_the_exponential_and_the_logarithm_have_exact_derivatives():
     """As a velocity in space it is dexp; the logarithm undoes it, in both modes and twice."""
-    group = group_of(SL2())
+    group = group_of(gd.spaces.SL2())
     x, y = vectors(group, 2)
 
     @jax.jit
@@ -92,12 +90,12 @@ def test_the_exponential_and_the_logarithm_have_exact_derivatives():
 @pytest.mark.long
 def test_isometries_of_nil_by_its_metric_are_those_in_closed_form():
     """The frame of the origin of Nil, whose isometries are affine maps there: both are the same matrices."""
-    found, closed = gd.symmetries(gd.Manifold(Nil().metric, 3), jnp.zeros(3)), group_of(Nil())
+    found, closed = gd.symmetries(gd.Manifold(gd.spaces.Nil().metric, 3), jnp.zeros(3)), group_of(gd.spaces.Nil())
     basis = found.space.killing_fields(jnp.array([0.3, -0.5, 0.7]))
-    known = Nil().killing_fields(jnp.array([0.3, -0.5, 0.7]))
+    known = gd.spaces.Nil().killing_fields(jnp.array([0.3, -0.5, 0.7]))
     other = jnp.array([-0.2, 0.1, 0.4])
     rows = np.concatenate([basis, found.space.killing_fields(other)], axis=1)
-    to_known = np.linalg.lstsq(rows.T, np.concatenate([known, Nil().killing_fields(other)], axis=1).T)[0]
+    to_known = np.linalg.lstsq(rows.T, np.concatenate([known, gd.spaces.Nil().killing_fields(other)], axis=1).T)[0]
     a, b = vectors(closed, 2)
     g, h = closed.exp(a), closed.exp(b)
     np.testing.assert_allclose(found.group.exp(to_known @ a), g, atol=1e-12)
@@ -109,17 +107,17 @@ def test_isometries_of_nil_by_its_metric_are_those_in_closed_form():
 
 
 SPACES = [
-    Euclidean(1),
-    Euclidean(2),
-    Euclidean(3),
-    Sphere(2),
-    Sphere(3),
-    Hyperbolic(2),
-    Hyperbolic(3),
-    Product(Sphere(3), Euclidean(1)),
-    Product(Euclidean(3), Product(Hyperbolic(2), Sphere(2))),
-    Nil(),
-    Sol(),
+    gd.spaces.Euclidean(1),
+    gd.spaces.Euclidean(2),
+    gd.spaces.Euclidean(3),
+    gd.spaces.Sphere(2),
+    gd.spaces.Sphere(3),
+    gd.spaces.Hyperbolic(2),
+    gd.spaces.Hyperbolic(3),
+    gd.spaces.Product(gd.spaces.Sphere(3), gd.spaces.Euclidean(1)),
+    gd.spaces.Product(gd.spaces.Euclidean(3), gd.spaces.Product(gd.spaces.Hyperbolic(2), gd.spaces.Sphere(2))),
+    gd.spaces.Nil(),
+    gd.spaces.Sol(),
 ]
 
 
@@ -141,8 +139,8 @@ def test_killing_fields_are_how_the_group_moves_points(space):
 @pytest.mark.long
 def test_a_product_with_a_group_of_frames():
     """What its factors do each for itself, where the product is not one of matrices."""
-    first, second = group_of(SL2()), group_of(Euclidean(2))
-    group = gd.groups.isometry_group(Product(SL2(), Euclidean(2)))
+    first, second = group_of(gd.spaces.SL2()), group_of(gd.spaces.Euclidean(2))
+    group = gd.groups.isometry_group(gd.spaces.Product(gd.spaces.SL2(), gd.spaces.Euclidean(2)))
     (a, b), (c, d) = vectors(first, 2), vectors(second, 2)
     g, h = group.exp(jnp.concatenate([a, c])), group.exp(jnp.concatenate([b, d]))
     for name, expected in {
@@ -159,7 +157,7 @@ def test_a_product_with_a_group_of_frames():
 
 
 def test_what_is_no_element_and_what_is_too_far():
-    group = group_of(SL2())
+    group = group_of(gd.spaces.SL2())
     g = group.exp(jnp.array([0.1, 0.2, 0.3, 0.4]))
     for function in (group.log, group.inverse, group.adjoint):
         for wrong in (2 * g, g[:3], np.eye(4), [[0.0]]):
@@ -168,7 +166,7 @@ def test_what_is_no_element_and_what_is_too_far():
     far = jax.jit(lambda x: (group.exp(x), jax.jacfwd(group.exp)(x)))(jnp.array([90.0, 5.0, 0.0, 60.0]))
     assert all(np.isnan(x).all() for x in far)
     with pytest.raises(ValueError, match=r"FrameGroup: space must be the space of gd.symmetries.*got a Nil"):
-        gd.groups.FrameGroup(Nil())
+        gd.groups.FrameGroup(gd.spaces.Nil())
     flat = gd.symmetries(
         gd.Manifold(lambda x: jnp.diag(1 + 0.1 * jnp.sin(jnp.array([1.3, 0.7]) * x[::-1])), 2), [0.1, 0.2]
     )

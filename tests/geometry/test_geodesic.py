@@ -11,9 +11,8 @@ from helpers.cases import case
 
 import geodyn as gd
 from geodyn._geometry.geodesics.between import energy_between, short_path
-from geodyn._geometry.geodesics.distances import chord, distance_or_far, squared_distance
+from geodyn._geometry.geodesics.distances import chord, distance_or_far
 from geodyn._geometry.geodesics.relaxation import Effort
-from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
 
 CASES = {name: case(name) for name in ["G01", "G04", "G08", "T01", "T02"]}
 
@@ -31,18 +30,18 @@ def torus(x):
     return jnp.diag(jnp.stack([jnp.ones_like(x[0]), (2 + jnp.cos(x[0])) ** 2]))
 
 
-S2, H2, H3 = Sphere(2, "polar"), Hyperbolic(2, "polar"), Hyperbolic(3, "polar")
+S2, H2, H3 = gd.spaces.Sphere(2, "polar"), gd.spaces.Hyperbolic(2, "polar"), gd.spaces.Hyperbolic(3, "polar")
 TORUS = gd.Manifold(torus, 2)
 ZOO = {
     "torus": TORUS,
-    "E2 polar": Euclidean(2, "polar"),
-    "S3": Sphere(3),
-    "S3 polar": Sphere(3, "polar"),
-    "H3": Hyperbolic(3),
+    "E2 polar": gd.spaces.Euclidean(2, "polar"),
+    "S3": gd.spaces.Sphere(3),
+    "S3 polar": gd.spaces.Sphere(3, "polar"),
+    "H3": gd.spaces.Hyperbolic(3),
     "H3 polar": H3,
-    "H3 halfspace": Hyperbolic(3, "halfspace"),
-    "IH3": Inhomogeneous(3),
-    "H2xtorus": Product(Hyperbolic(2), TORUS),
+    "H3 halfspace": gd.spaces.Hyperbolic(3, "halfspace"),
+    "IH3": gd.spaces.Inhomogeneous(3),
+    "H2xtorus": gd.spaces.Product(gd.spaces.Hyperbolic(2), TORUS),
 }
 X = jnp.array([0.2, 0.5, 0.4, 0.3])
 V = jnp.array([0.2, 0.3, -0.2, 0.4])
@@ -85,7 +84,9 @@ def test_geodesic_laws(name):
     np.testing.assert_allclose(shortest(space, x, qs[0]), speed[0], rtol=1e-13)
 
 
-@pytest.mark.parametrize("space", [Hyperbolic(3), H3, Hyperbolic(3, "halfspace")], ids=["ball", "polar", "halfspace"])
+@pytest.mark.parametrize(
+    "space", [gd.spaces.Hyperbolic(3), H3, gd.spaces.Hyperbolic(3, "halfspace")], ids=["ball", "polar", "halfspace"]
+)
 def test_exp_far_out_in_hyperbolic_space(space):
     """From far out back past the origin, a chart's worst direction: the length of v comes back to 1e-9 (its condition
     number there is e^9·1e2, measured 2e-12); X cosh w + V sinh w would lose w = 18 decimal powers of e twice over."""
@@ -98,7 +99,7 @@ def test_exp_far_out_in_hyperbolic_space(space):
 def test_boundary_value_solve_against_closed_forms():
     """Distance (1e-12) and gradient (1e-10) of case G08 by the solver; measured 2e-16 and 4e-16. The last pair, which
     passes the origin at 1/60 of its length, is too long for 32 nodes: NaN, in the gradient too."""
-    space, case = plain(Inhomogeneous(3)), CASES["G08"]
+    space, case = plain(gd.spaces.Inhomogeneous(3)), CASES["G08"]
     solve = eqx.filter_jit(jax.value_and_grad(gd.distance, 2))
     for pair, wanted in zip(case["inputs"]["pairs"], case["reference"]["rows"]):
         x, y, exact = floats(pair["p"]), floats(pair["q"]), floats(wanted["grad_q"])
@@ -116,7 +117,7 @@ def test_long_distances_take_the_nodes_they_need(R, wanted):
     """From (−R, 0.1) to (R, 0.2) with the metric (|x|² + 2) I, alone and in a batch with a short pair: the distance as
     by scipy's solve_bvp of the geodesic equation (1e-13; measured 5e-16) and in closed form, with gradient and Hessian
     of its square (1e-10; measured 5e-15)."""
-    closed, x, y = Inhomogeneous(2), jnp.array([-R, 0.1]), jnp.array([R, 0.2])
+    closed, x, y = gd.spaces.Inhomogeneous(2), jnp.array([-R, 0.1]), jnp.array([R, 0.2])
     short = jnp.array([0.1, 0.3])
     pairs = jnp.array([[x, y], [short, short + 0.3]])
     both = eqx.filter_jit(jax.vmap(_two_derivatives, (None, 0)))
@@ -155,7 +156,7 @@ def test_far_out_a_tolerance_finds_what_the_nodes_do_not_resolve():
 def test_a_tolerance_takes_fewer_nodes():
     """32 nodes, which do not resolve paths to rounding, resolve them to 1e-6 and 1e-4 (seen 2e-9 and 6e-7); elements
     say so as well, and the default is as exact as ever."""
-    closed, space = Inhomogeneous(2), plain(Inhomogeneous(2))
+    closed, space = gd.spaces.Inhomogeneous(2), plain(gd.spaces.Inhomogeneous(2))
     for R, tolerance in ((3.0, 1e-6), (4.0, 1e-4)):
         points = jnp.array([[-R, 0.1], [R, 0.2]])
         exact = gd.distance(closed, *points)
@@ -182,7 +183,7 @@ def test_second_derivatives_of_the_boundary_value_solve():
     """Hessian of dist² times a vector against the closed form, forward over reverse = reverse over reverse; measured
     ≤ 4e-15. The envelope rule alone would drop the motion of the path."""
     x, y = jnp.array([1.0, 1.0, 0.25]), jnp.array([1.5, 0.75, 1.0])
-    slope, change = jax.grad(squared_distance, (1, 2)), (jnp.array([0.3, -0.7, 0.5]), jnp.array([-0.2, 0.4, 0.9]))
+    slope, change = jax.grad(gd.squared_distance, (1, 2)), (jnp.array([0.3, -0.7, 0.5]), jnp.array([-0.2, 0.4, 0.9]))
     forward = eqx.filter_jit(lambda space, *z: jax.jvp(lambda *z: slope(space, *z), z, change)[1])
     reverse = eqx.filter_jit(jax.grad(lambda *z: jnp.sum(jnp.stack(slope(*z)) * jnp.stack(change)), (1, 2)))
     wanted = np.array(forward(H3, x, y))
@@ -285,18 +286,18 @@ def test_a_spring_without_closed_form():
     def final(space, x):
         def step(state, _):
             x, p = state
-            p = p - 0.1 * jax.grad(squared_distance, 2)(space, foot, x)
+            p = p - 0.1 * jax.grad(gd.squared_distance, 2)(space, foot, x)
             return (x + 0.1 * jnp.linalg.solve(space.metric(x), p), p), None
 
         return jnp.sum(jax.lax.scan(step, (x, jnp.ones(3)), length=10)[0][0] ** 2)
 
-    ball = Hyperbolic(3)
+    ball = gd.spaces.Hyperbolic(3)
     starts = jnp.stack([foot, jnp.array([0.4, -0.3, 0.2])])
     slopes = [eqx.filter_jit(jax.vmap(jax.grad(final, 1), (None, 0)))(space, starts) for space in (ball, plain(ball))]
     np.testing.assert_allclose(slopes[1], slopes[0], rtol=1e-12, atol=1e-13)
 
 
-CLOSED = {"IH2": Inhomogeneous(2), "S2": S2}
+CLOSED = {"IH2": gd.spaces.Inhomogeneous(2), "S2": S2}
 
 
 @pytest.mark.long
@@ -320,7 +321,7 @@ def test_distance_of_a_plain_metric(name):
 
 def _two_derivatives(space, z):
     def square(z):
-        return squared_distance(space, z[0], z[1])
+        return gd.squared_distance(space, z[0], z[1])
 
     return gd.distance(space, z[0], z[1]), jax.grad(square)(z), jax.hessian(square)(z)
 
@@ -328,7 +329,7 @@ def _two_derivatives(space, z):
 def test_a_solved_force_changes_by_a_matrix():
     """Newton's method pushes many vectors through the derivative of a force: nothing iterates for each of them."""
     z = jnp.array([[0.1, 0.3], [0.2, -0.2]])
-    force = jax.grad(lambda z: squared_distance(plain(CLOSED["IH2"]), z[0], z[1]))
+    force = jax.grad(lambda z: gd.squared_distance(plain(CLOSED["IH2"]), z[0], z[1]))
     push = jax.linearize(force, z)[1]
     assert "while" not in str(jax.make_jaxpr(push)(z))
 
@@ -338,7 +339,7 @@ def test_a_solved_force_changes_by_a_matrix():
 @pytest.mark.parametrize("element", [gd.Spring([(0, 1)], 2.0, 0.7), gd.Rod([(0, 1)], 0.7)], ids=["spring", "rod"])
 def test_motion_without_closed_form(element):
     """Two steps of two points in IH², solved against closed, q and p to 1e-10 (a rod: measured 1e-16)."""
-    space = Inhomogeneous(2)
+    space = gd.spaces.Inhomogeneous(2)
     masses, q0, v0 = [1.0, 2.0], jnp.array([[0.1, 0.3], [0.2, -0.2]]), jnp.array([[0.2, 0.1], [0.3, -0.1]])
     q0, v0 = gd.project(gd.System(space, masses, gd.Rod([(0, 1)], 0.7)), q0, v0)
     systems, method = [gd.System(s, masses, element) for s in (plain(space), space)], gd.RadauIIA(2, "index3")
@@ -402,7 +403,7 @@ def test_transport_around_a_circle(circle):
 
 def test_transport_around_a_triangle():
     """Case T01's geodesic triangle in a chart where no corner is special: a vector at A turns by the area."""
-    case, space = CASES["T01"], Sphere(2)
+    case, space = CASES["T01"], gd.spaces.Sphere(2)
     corners = [space.coordinates(floats(corner)) for corner in case["inputs"]["triangle"]]
     w = jax.jvp(space.coordinates, (floats(case["inputs"]["triangle"][0]),), (jnp.array([0.0, 1.0, 0.0]),))[1]
     for x, y in zip(corners, corners[1:] + corners[:1]):
@@ -469,7 +470,7 @@ def test_geodesics_too_long_for_their_steps():
     some, more = (gd.jacobi_field(TORUS, x, v, zero, dj, [200.0], steps=steps) for steps in (1000, 2000))
     np.testing.assert_allclose(some, more, rtol=1e-9)
     with pytest.raises(ValueError, match="leaves the chart"):
-        gd.jacobi_field(Hyperbolic(2), zero, 0.5 * dj, zero, dj[::-1], [60.0])
+        gd.jacobi_field(gd.spaces.Hyperbolic(2), zero, 0.5 * dj, zero, dj[::-1], [60.0])
 
 
 def test_lorentzian_geodesics():
@@ -509,7 +510,9 @@ def test_what_measures_distances_asks_the_space():
     x, y = jnp.array([0.1, 0.2]), jnp.array([0.4, -0.2])
     q = jnp.stack([x, y])
     np.testing.assert_allclose(gd.distance(DOUBLE, x, y), 1.0, rtol=1e-14)
-    np.testing.assert_allclose(gd.distance(Product(DOUBLE, Euclidean(1)), [*x, 0.0], [*y, 0.0]), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(
+        gd.distance(gd.spaces.Product(DOUBLE, gd.spaces.Euclidean(1)), [*x, 0.0], [*y, 0.0]), 1.0, rtol=1e-14
+    )
     np.testing.assert_allclose(gd.log(DOUBLE, x, y), 4 * (y - x), rtol=1e-14)
     np.testing.assert_allclose(gd.Spring([(0, 1)], 2.0, 0.7).energy(DOUBLE, q), 0.09, rtol=1e-13)
     np.testing.assert_allclose(gd.Contact(0.2).gap(DOUBLE, q), [0.6], rtol=1e-14)

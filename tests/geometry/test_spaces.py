@@ -8,31 +8,29 @@ import pytest
 from helpers.cases import case
 
 import geodyn as gd
-from geodyn._geometry.geodesics.distances import squared_distance
 from geodyn._geometry.models.charts import squared_arc
-from geodyn._geometry.models.spaces import Conformal, Embedded, Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
 
 ROUND = {
-    "E1": Euclidean(1),
-    "E3": Euclidean(3),
-    "E2 polar": Euclidean(2, "polar"),
-    "E3 polar": Euclidean(3, "polar"),
-    "S1": Sphere(1),
-    "S3": Sphere(3),
-    "S2 polar": Sphere(2, "polar"),
-    "S3 polar": Sphere(3, "polar"),
-    "S4 polar": Sphere(4, "polar"),
-    "S3 pair": Sphere(3, "stereographic pair"),
-    "H1": Hyperbolic(1),
-    "H3": Hyperbolic(3),
-    "H3 polar": Hyperbolic(3, "polar"),
-    "H3 halfspace": Hyperbolic(3, "halfspace"),
+    "E1": gd.spaces.Euclidean(1),
+    "E3": gd.spaces.Euclidean(3),
+    "E2 polar": gd.spaces.Euclidean(2, "polar"),
+    "E3 polar": gd.spaces.Euclidean(3, "polar"),
+    "S1": gd.spaces.Sphere(1),
+    "S3": gd.spaces.Sphere(3),
+    "S2 polar": gd.spaces.Sphere(2, "polar"),
+    "S3 polar": gd.spaces.Sphere(3, "polar"),
+    "S4 polar": gd.spaces.Sphere(4, "polar"),
+    "S3 pair": gd.spaces.Sphere(3, "stereographic pair"),
+    "H1": gd.spaces.Hyperbolic(1),
+    "H3": gd.spaces.Hyperbolic(3),
+    "H3 polar": gd.spaces.Hyperbolic(3, "polar"),
+    "H3 halfspace": gd.spaces.Hyperbolic(3, "halfspace"),
 }
 ZOO = ROUND | {
-    "IH2": Inhomogeneous(2),
-    "IH3": Inhomogeneous(3),
-    "H2xE": Product(Hyperbolic(2, "polar"), Euclidean(1)),
-    "S2xIH": Product(Sphere(2), Inhomogeneous(2)),
+    "IH2": gd.spaces.Inhomogeneous(2),
+    "IH3": gd.spaces.Inhomogeneous(3),
+    "H2xE": gd.spaces.Product(gd.spaces.Hyperbolic(2, "polar"), gd.spaces.Euclidean(1)),
+    "S2xIH": gd.spaces.Product(gd.spaces.Sphere(2), gd.spaces.Inhomogeneous(2)),
 }
 
 
@@ -46,7 +44,7 @@ def facts(space, x, y):
     """Everything that the laws below compare, compiled once a space."""
 
     def half(x, y):
-        return squared_distance(space, x, y) / 2
+        return gd.squared_distance(space, x, y) / 2
 
     def length(x, y):
         return gd.distance(space, x, y)
@@ -148,7 +146,7 @@ def test_chart_is_the_pull_back_of_its_embedding(name):
 def test_killing_fields_are_ordered_as_documented():
     """At the origin the first n point along the axes; the rotation of X_0 into X_1 takes e_0 to e_1."""
     origin, e0 = jnp.zeros(3), jnp.array([0.1, 0.0, 0.0])
-    for space, scale in ((Euclidean(3), 1.0), (Sphere(3), 0.5), (Hyperbolic(3), 0.5)):
+    for space, scale in ((gd.spaces.Euclidean(3), 1.0), (gd.spaces.Sphere(3), 0.5), (gd.spaces.Hyperbolic(3), 0.5)):
         np.testing.assert_allclose(space.killing_fields(origin)[:3], scale * jnp.eye(3), atol=1e-16)
         np.testing.assert_allclose(space.killing_fields(e0)[3], [0, 0.1, 0], atol=1e-16)
 
@@ -157,7 +155,7 @@ def floats(strings):
     return jnp.asarray(np.array(strings, dtype=float))
 
 
-IN_POLAR = {"S3": Sphere(3, "polar"), "H3": Hyperbolic(3, "polar")}
+IN_POLAR = {"S3": gd.spaces.Sphere(3, "polar"), "H3": gd.spaces.Hyperbolic(3, "polar")}
 slope_of = eqx.filter_jit(jax.value_and_grad(gd.distance, 2))
 
 
@@ -228,7 +226,7 @@ def test_distance_far_and_near_in_polar_coordinates(row):
     np.testing.assert_allclose(slope @ (slope / jnp.diag(space.metric(y))), 1, rtol=1e-12)
 
 
-REGULAR = [(Sphere(3), "S3"), (Hyperbolic(3), "H3"), (Hyperbolic(3, "halfspace"), "H3")]
+REGULAR = [(gd.spaces.Sphere(3), "S3"), (gd.spaces.Hyperbolic(3), "H3"), (gd.spaces.Hyperbolic(3, "halfspace"), "H3")]
 
 
 @pytest.mark.parametrize("space, model", REGULAR, ids=["stereographic", "ball", "halfspace"])
@@ -250,13 +248,13 @@ def test_antipodal_points():
     """π exactly, with derivatives that are finite (0 where there is none); 1e-9 away still 1e-15. Without its own sum
     for cos²(d/2) the distance would be off by 1e-8."""
     x = jnp.array([0.3, -0.4, 0.2])
-    space, away = Sphere(3), -x / (x @ x)
+    space, away = gd.spaces.Sphere(3), -x / (x @ x)
     length, slope = slope_of(space, x, away)
     np.testing.assert_allclose(length, np.pi, rtol=1e-15)
     assert jnp.all(jnp.isfinite(slope))
     near = away + jnp.array([0.0, 1e-9, 0.0])
     np.testing.assert_allclose(np.pi - slope_of(space, x, near)[0], 2e-9 / (1 + away @ away), rtol=1e-6)
-    polar = Sphere(2, "polar")
+    polar = gd.spaces.Sphere(2, "polar")
     length, slope = slope_of(polar, jnp.array([1.0, 0.0]), jnp.array([np.pi - 1.0, np.pi]))
     np.testing.assert_allclose(length, np.pi, rtol=1e-15)
     assert jnp.all(jnp.isfinite(slope))
@@ -265,7 +263,7 @@ def test_antipodal_points():
 def test_inhomogeneous_distance():
     """Case G08, distance 1e-12 and gradient 1e-8; measured 3e-13 in row 4, whose inputs are no binary numbers and lie
     1e-3 apart, else ≤ 2e-16. The near row has the cancellation of C − 1, rows 1 and 2 that of C + x·y."""
-    given, space = case("G08"), Inhomogeneous(3)
+    given, space = case("G08"), gd.spaces.Inhomogeneous(3)
     for pair, wanted in zip(given["inputs"]["pairs"], given["reference"]["rows"], strict=True):
         length, slope = slope_of(space, floats(pair["p"]), floats(pair["q"]))
         np.testing.assert_allclose(length, float(wanted["dist"]), rtol=1e-12)
@@ -276,7 +274,7 @@ def test_inhomogeneous_distance():
 @eqx.filter_jit
 def bent(space, x, y):
     """Hessian of ½ dist² in y, and its central difference from the gradient."""
-    slope = jax.grad(lambda y: squared_distance(space, x, y) / 2)
+    slope = jax.grad(lambda y: gd.squared_distance(space, x, y) / 2)
     step = 1e-5 * jnp.eye(3)
     rise = jax.vmap(slope)(y[None, :] + step) - jax.vmap(slope)(y[None, :] - step)
     return jax.jacfwd(slope)(y), rise / 2e-5
@@ -302,11 +300,11 @@ def test_second_derivatives_of_distances(name):
 
 
 def test_products_add():
-    a, b = Hyperbolic(2), Sphere(1)
+    a, b = gd.spaces.Hyperbolic(2), gd.spaces.Sphere(1)
     x, y = points(3)
-    space = Product(a, b)
-    squares = squared_distance(a, x[:2], y[:2]) + squared_distance(b, x[2:], y[2:])
-    np.testing.assert_allclose(squared_distance(space, x, y), squares, rtol=1e-15)
+    space = gd.spaces.Product(a, b)
+    squares = gd.squared_distance(a, x[:2], y[:2]) + gd.squared_distance(b, x[2:], y[2:])
+    np.testing.assert_allclose(gd.squared_distance(space, x, y), squares, rtol=1e-15)
     assert space.embed(x).shape == (5,)
     np.testing.assert_array_equal(space.metric(x)[:2, 2:], 0)
 
@@ -315,7 +313,7 @@ class RoundSphere(eqx.Module):
     radius: float
 
     def __call__(self, x):
-        return self.radius * Sphere(2, "polar").embed(x)
+        return self.radius * gd.spaces.Sphere(2, "polar").embed(x)
 
 
 @pytest.mark.long
@@ -325,18 +323,18 @@ def test_surfaces():
     x = jnp.array([0.7, 0.3])
 
     def bend(r):
-        return gd.scalar_curvature(Embedded(RoundSphere(r), 3, 2), x) / 2
+        return gd.scalar_curvature(gd.spaces.Embedded(RoundSphere(r), 3, 2), x) / 2
 
     np.testing.assert_allclose([bend(2.0), jax.grad(bend)(2.0)], [0.25, -0.25], rtol=1e-12)
-    stereographic = Sphere(3).coordinates
+    stereographic = gd.spaces.Sphere(3).coordinates
 
     def clifford(x):
         return stereographic(jnp.stack([f(a) for a in x for f in (jnp.cos, jnp.sin)]) / np.sqrt(2))
 
-    flat = Embedded(clifford, Sphere(3), 2)
+    flat = gd.spaces.Embedded(clifford, gd.spaces.Sphere(3), 2)
     np.testing.assert_allclose(flat.metric(x), 0.5 * jnp.eye(2), atol=1e-14)
     assert abs(gd.scalar_curvature(flat, x)) < 1e-13
-    shell = Embedded(lambda x: jnp.append(1.5, x), Hyperbolic(3, "polar"), 2)
+    shell = gd.spaces.Embedded(lambda x: jnp.append(1.5, x), gd.spaces.Hyperbolic(3, "polar"), 2)
     np.testing.assert_allclose(gd.scalar_curvature(shell, x) / 2, 1 / np.sinh(1.5) ** 2, rtol=1e-12)
     np.testing.assert_array_equal(shell.embed(x), [1.5, 0.7, 0.3])
 
@@ -344,19 +342,22 @@ def test_surfaces():
 def test_conformal():
     """Poincaré's ball is conformal to E³."""
     x, _ = points(3)
-    space = Conformal(lambda x: 4 / (1 - x @ x) ** 2, Euclidean(3))
-    np.testing.assert_allclose(space.metric(x), Hyperbolic(3).metric(x), rtol=1e-15)
+    space = gd.spaces.Conformal(lambda x: 4 / (1 - x @ x) ** 2, gd.spaces.Euclidean(3))
+    np.testing.assert_allclose(space.metric(x), gd.spaces.Hyperbolic(3).metric(x), rtol=1e-15)
 
 
 REFUSED = {
-    "chart": (lambda: Sphere(2, "ball"), "chart must be one of 'stereographic', .*, 'polar'; got 'ball'"),
-    "dim": (lambda: Hyperbolic(2.5), "n must be a positive whole number, got 2.5"),
-    "polar line": (lambda: Euclidean(1, "polar"), ">= 2, got 1"),
-    "factor": (lambda: Product(Sphere(2), 3), "b must be a Manifold"),
-    "embedding": (lambda: Embedded(lambda x: x, 3, 2), r"embedding must map .* shape \(3,\); it returned shape \(2,\)"),
-    "numpy": (lambda: Embedded(lambda x: np.append(x, np.sin(x[0])), 3, 2), "jax.numpy"),
-    "ambient": (lambda: Embedded(lambda x: x, "E3", 2), "ambient must be .* a Manifold, got 'E3'"),
-    "conformal": (lambda: Conformal(lambda x: x, Sphere(2)), r"factor must map .* shape \(\)"),
+    "chart": (lambda: gd.spaces.Sphere(2, "ball"), "chart must be one of 'stereographic', .*, 'polar'; got 'ball'"),
+    "dim": (lambda: gd.spaces.Hyperbolic(2.5), "n must be a positive whole number, got 2.5"),
+    "polar line": (lambda: gd.spaces.Euclidean(1, "polar"), ">= 2, got 1"),
+    "factor": (lambda: gd.spaces.Product(gd.spaces.Sphere(2), 3), "b must be a Manifold"),
+    "embedding": (
+        lambda: gd.spaces.Embedded(lambda x: x, 3, 2),
+        r"embedding must map .* shape \(3,\); it returned shape \(2,\)",
+    ),
+    "numpy": (lambda: gd.spaces.Embedded(lambda x: np.append(x, np.sin(x[0])), 3, 2), "jax.numpy"),
+    "ambient": (lambda: gd.spaces.Embedded(lambda x: x, "E3", 2), "ambient must be .* a Manifold, got 'E3'"),
+    "conformal": (lambda: gd.spaces.Conformal(lambda x: x, gd.spaces.Sphere(2)), r"factor must map .* shape \(\)"),
 }
 
 
@@ -367,7 +368,7 @@ def test_bad_spaces_are_refused(name, as_users_run):
         make()
 
 
-single = eqx.filter_jit(lambda *args: (gd.distance(*args), jax.hessian(squared_distance, 2)(*args)))
+single = eqx.filter_jit(lambda *args: (gd.distance(*args), jax.hessian(gd.squared_distance, 2)(*args)))
 
 
 @pytest.mark.float32

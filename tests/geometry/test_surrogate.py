@@ -8,8 +8,6 @@ import pytest
 
 import geodyn as gd
 from geodyn._geometry.derived import surrogate
-from geodyn._geometry.geodesics.distances import squared_distance
-from geodyn._geometry.models.spaces import Inhomogeneous
 
 
 class Wormhole(eqx.Module):
@@ -19,7 +17,7 @@ class Wormhole(eqx.Module):
         return jnp.diag(jnp.stack([jnp.ones_like(x[0]), self.throat**2 + x[0] ** 2]))
 
 
-WORMHOLE, IH2 = gd.Manifold(Wormhole(jnp.array(1.5)), 2), Inhomogeneous(2)
+WORMHOLE, IH2 = gd.Manifold(Wormhole(jnp.array(1.5)), 2), gd.spaces.Inhomogeneous(2)
 REACH = np.array([0.8, 0.6])
 
 
@@ -52,8 +50,8 @@ def test_the_stated_error_is_honest(tables, name):
         lambda space, x, y: jax.vmap(
             lambda x, y: (
                 gd.distance(space, x, y),
-                jax.grad(squared_distance, (1, 2))(space, x, y),
-                jax.hessian(squared_distance, 2)(space, x, y),
+                jax.grad(gd.squared_distance, (1, 2))(space, x, y),
+                jax.hessian(gd.squared_distance, 2)(space, x, y),
             )
         )(x, y)
     )
@@ -68,7 +66,10 @@ def test_smooth_where_points_coincide(tables):
     """There dist² and its slope are exactly zero and its second derivative is twice the metric, to the error."""
     table, x = tables["IH2"], jnp.array([0.3, -0.2])
     slope, curvature = eqx.filter_jit(
-        lambda table, x: (jax.grad(squared_distance, 2)(table, x, x), jax.hessian(squared_distance, 2)(table, x, x))
+        lambda table, x: (
+            jax.grad(gd.squared_distance, 2)(table, x, x),
+            jax.hessian(gd.squared_distance, 2)(table, x, x),
+        )
     )(table, x)
     np.testing.assert_array_equal(gd.distance(table, x, x), 0)
     np.testing.assert_array_equal(slope, 0)
@@ -83,7 +84,7 @@ def test_outside_is_nan_and_stops_an_integration(tables):
     for x, y in ((beyond, beyond), (-inside + 0.1, jnp.array([-0.45 + REACH[0] + 0.01, -0.35]))):
         with pytest.warns(UserWarning, match="no shortest geodesic"):
             assert jnp.isnan(gd.distance(table, x, y))
-        assert jnp.all(jnp.isnan(jax.grad(squared_distance, 1)(table, x, y)))
+        assert jnp.all(jnp.isnan(jax.grad(gd.squared_distance, 1)(table, x, y)))
     system = gd.System(table, [1.0, 1.0], gd.Spring([(0, 1)], 1.0, 0.5))
     q0, v0 = jnp.array([[0.0, 0.2], [0.0, -0.2]]), jnp.array([[0.5, 0.0], [0.5, 0.0]])
     trajectory = gd.integrate(system, q0, v0, t1=4.0, steps=40, throw=False)

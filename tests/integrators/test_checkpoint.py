@@ -13,7 +13,6 @@ import pytest
 
 import geodyn as gd
 from geodyn._foundations.files.archive import differences
-from geodyn._foundations.results import RESULTS
 from geodyn._integrators.saving import parts
 
 
@@ -76,7 +75,7 @@ def test_goes_on_bit_for_bit(name, tmp_path, monkeypatch):
             stop_after(context, 1)
             context.setattr(parts, "SECONDS", 0.0)
             cut = run(checkpoint=tmp_path / "run")
-            assert int(cut.result) == RESULTS.interrupted and len(cut.q) < len(whole.q)
+            assert int(cut.result) == gd.RESULTS.interrupted and len(cut.q) < len(whole.q)
             np.testing.assert_array_equal(cut.q, whole.q[: len(cut.q)])
     assert bits(run(checkpoint=tmp_path / "run")) == bits(whole) and int(whole.result) == 0
     stop_after(monkeypatch, 0)

@@ -9,17 +9,13 @@ from helpers.cases import case
 from helpers.marks import slow
 
 import geodyn as gd
-from geodyn._integrators.contract.lagrangian import Lagrangian
-from geodyn._integrators.contract.system import ODE
-from geodyn._integrators.integrate import integrate
-from geodyn._integrators.step.methods import Gauss, RadauIIA
 
 pytestmark = pytest.mark.users
 
 
 METHODS = {
-    **{f"gauss{s}": Gauss(s) for s in (1, 2, 3)},
-    **{f"radauIIA{s}": RadauIIA(s) for s in (2, 3)},
+    **{f"gauss{s}": gd.Gauss(s) for s in (1, 2, 3)},
+    **{f"radauIIA{s}": gd.RadauIIA(s) for s in (2, 3)},
 }
 I02 = case("I02")["reference"]
 
@@ -36,18 +32,20 @@ def hyperbolic(q, v):
     return 0.5 * (v[0] ** 2 + (jnp.sinh(q[0]) * v[1]) ** 2 + (jnp.sinh(q[0]) * jnp.sin(q[1]) * v[2]) ** 2)
 
 
-SPHERE, HYPERBOLIC = Lagrangian(sphere), Lagrangian(hyperbolic)
+SPHERE, HYPERBOLIC = gd.Lagrangian(sphere), gd.Lagrangian(hyperbolic)
 # Side by side, so that a method is compiled once.
-BOTH = Lagrangian(lambda q, v: sphere(q[:2], v[:2]) + pendulum(q[2:], v[2:]))
+BOTH = gd.Lagrangian(lambda q, v: sphere(q[:2], v[:2]) + pendulum(q[2:], v[2:]))
 Q0, V0, STEPS = [1.1, 0.3, 1.3], [0.4, 0.7, 0.5], 128
 
 
 def run(method, h, q0=Q0, v0=V0):
-    return integrate(BOTH, q0, v0, t1=STEPS * h, steps=STEPS, method=method)
+    return gd.integrate(BOTH, q0, v0, t1=STEPS * h, steps=STEPS, method=method)
 
 
 def pendulum_in_the_plane(gravity):
-    return Lagrangian(lambda q, v: 0.5 * jnp.dot(v, v) - gravity * q[1], constraint=lambda q: (jnp.dot(q, q) - 1) / 2)
+    return gd.Lagrangian(
+        lambda q, v: 0.5 * jnp.dot(v, v) - gravity * q[1], constraint=lambda q: (jnp.dot(q, q) - 1) / 2
+    )
 
 
 @pytest.mark.long
@@ -68,7 +66,7 @@ def derivative_of_a_step(system, method, h=0.2):
     def flow(x):
         q, p = x[:n], x[n:]
         v = system.velocity(jnp.zeros(()), q, p)
-        trajectory = integrate(system, q, v, t1=h, steps=1, method=method)
+        trajectory = gd.integrate(system, q, v, t1=h, steps=1, method=method)
         return jnp.concatenate([trajectory.q[-1], trajectory.p[-1]])
 
     push = jax.jit(lambda x, dx: jax.jvp(flow, (x,), (dx,))[1])
@@ -80,14 +78,14 @@ def derivative_of_a_step(system, method, h=0.2):
 def test_gauss_is_symplectic(system, stages):
     """max |JᵀΩJ − Ω| of one step in (q, p). Expected 4e-16 (in (q, v) it would be 1.8e-3 for one stage)."""
     x = jnp.array([1.1, 0.9, 0.3, 0.4, 0.5, 0.7] if system is HYPERBOLIC else [1.1, 0.3, 0.4, 0.6])
-    jacobian = derivative_of_a_step(system, Gauss(stages))(x)
+    jacobian = derivative_of_a_step(system, gd.Gauss(stages))(x)
     omega = np.kron([[0, 1], [-1, 0]], np.eye(x.size // 2))
     assert np.max(np.abs(jacobian.T @ omega @ jacobian - omega)) < 1e-13
 
 
 @pytest.mark.long
 def test_radau_is_not_symplectic():
-    jacobian = derivative_of_a_step(SPHERE, RadauIIA(2))(jnp.array([1.1, 0.3, 0.4, 0.6]))
+    jacobian = derivative_of_a_step(SPHERE, gd.RadauIIA(2))(jnp.array([1.1, 0.3, 0.4, 0.6]))
     omega = np.kron([[0, 1], [-1, 0]], np.eye(2))
     assert np.max(np.abs(jacobian.T @ omega @ jacobian - omega)) > 1e-7
 
@@ -98,7 +96,7 @@ def test_gauss_is_reversible(stages):
     """1024 steps there and 1024 back. Expected 2e-14; catches a stopping rule that depends on the direction."""
     q, v = Q0, V0
     for turn in [1] * 8 + [-1] + [1] * 7:
-        there = run(Gauss(stages), 0.05, q, turn * np.asarray(v))
+        there = run(gd.Gauss(stages), 0.05, q, turn * np.asarray(v))
         q, v = there.q[-1], there.v[-1]
     np.testing.assert_allclose(q, Q0, rtol=0, atol=1e-12)
     np.testing.assert_allclose(v, np.negative(V0), rtol=0, atol=1e-12)
@@ -133,8 +131,8 @@ def test_stability_function(name):
     for z, wanted in zip(case("I01")["inputs"]["z"], case("I01")["reference"][name]["R"], strict=True):
         re, im = float(z[0]), float(z[1])
         matrix = jnp.array([[re, -im], [im, re]])
-        system = ODE(Linear(matrix))
-        y = integrate(system, [1.0, 0.0], t1=1.0, steps=1, method=METHODS[name], throw=False).q[-1]
+        system = gd.ODE(Linear(matrix))
+        y = gd.integrate(system, [1.0, 0.0], t1=1.0, steps=1, method=METHODS[name], throw=False).q[-1]
         np.testing.assert_allclose(y, np.array(wanted, float), rtol=0, atol=1e-13 * np.hypot(*map(float, wanted)))
 
 
@@ -171,13 +169,13 @@ def test_orders_of_the_formulations(name):
     if tableau == "lobattoIIIA3":
         method = gd.methods.Collocation(gd.tableaus.lobatto_iiia(3), formulation)
     else:
-        method = RadauIIA(int(tableau[-1]), formulation)
+        method = gd.RadauIIA(int(tableau[-1]), formulation)
     exact = np.array([*I03["exact"]["xyuv"], I03["exact"]["lam"]], float)
     q0 = np.array([np.sin(1.0), -np.cos(1.0)])
     v0 = 0.3 * np.array([np.cos(1.0), np.sin(1.0)])
     errors, drift = [], []
     for steps in (16, 32):  # One program for both: 32 steps, of which the first lead to t = 1.
-        t = integrate(I03_PENDULUM, q0, v0, t1=32 / steps, steps=32, method=method)
+        t = gd.integrate(I03_PENDULUM, q0, v0, t1=32 / steps, steps=32, method=method)
         q, v, multipliers = (np.asarray(x)[: steps + 1] for x in (t.q, t.v, t.multipliers))
         error = np.array([*q[-1], *v[-1], -multipliers[-1, 0]]) - exact
         errors.append([np.linalg.norm(error[:2]), np.linalg.norm(error[2:4]), abs(error[4])])
@@ -206,7 +204,7 @@ def test_one_jacobian_serves_all_stages():
     """Jacobians and iterations a step of a constrained motion: seen 1 and 7.6 to 8.1; 3 and 33 where its inverse is
     not put together rightly from those of the stages."""
     q0, v0 = np.array([np.sin(1.0), -np.cos(1.0)]), 0.3 * np.array([np.cos(1.0), np.sin(1.0)])
-    stats = integrate(I03_PENDULUM, q0, v0, t1=1.0, steps=32, method=RadauIIA(3)).stats
+    stats = gd.integrate(I03_PENDULUM, q0, v0, t1=1.0, steps=32, method=gd.RadauIIA(3)).stats
     assert int(stats.jacobians) == 32 and int(stats.iterations) <= 10 * 32
 
 
@@ -222,9 +220,9 @@ def test_a_motion_that_the_steps_cannot_follow_is_no_success():
 
 
 ESTIMATES = {
-    "gauss2": (Gauss(2), 4),
-    "gauss3": (Gauss(3), 5),
-    "radauIIA3": (RadauIIA(3), 5),
+    "gauss2": (gd.Gauss(2), 4),
+    "gauss3": (gd.Gauss(3), 5),
+    "radauIIA3": (gd.RadauIIA(3), 5),
     "lobatto": (gd.methods.Collocation(gd.tableaus.lobatto_iiia(3)), 5),
 }
 
@@ -237,8 +235,10 @@ def test_the_local_error_is_bounded(name):
     method, order = ESTIMATES[name]
     largest = []
     for steps in (32, 64):
-        h, tr = 5 / steps, integrate(Lagrangian(pendulum), [1.3], [0.4], t1=5.0, steps=steps, method=method)
-        fine = jax.vmap(lambda q, v, h=h: integrate(Lagrangian(pendulum), q, v, t1=h, steps=8, method=Gauss(4)).q[-1])
+        h, tr = 5 / steps, gd.integrate(gd.Lagrangian(pendulum), [1.3], [0.4], t1=5.0, steps=steps, method=method)
+        fine = jax.vmap(
+            lambda q, v, h=h: gd.integrate(gd.Lagrangian(pendulum), q, v, t1=h, steps=8, method=gd.Gauss(4)).q[-1]
+        )
         true = jnp.max(jnp.abs(fine(tr.q[:-1], tr.v[:-1]) - tr.q[1:]), axis=1)
         assert jnp.all(jnp.isnan(tr.local_error[:3])) and jnp.all(jnp.isfinite(tr.local_error[3:]))
         assert jnp.max(true) < tr.stats.local_error < 3000 * jnp.max(true)
@@ -258,15 +258,15 @@ def test_the_local_error_of_a_failed_step_is_none():
 @pytest.mark.long
 def test_the_local_error_of_saved_steps():
     """Of the step that ends there, and the largest of all; none where none is known."""
-    every = integrate(Lagrangian(pendulum), [1.3], [0.4], t1=5.0, steps=30)
-    saved = integrate(Lagrangian(pendulum), [1.3], [0.4], t1=5.0, steps=30, save_every=10)
+    every = gd.integrate(gd.Lagrangian(pendulum), [1.3], [0.4], t1=5.0, steps=30)
+    saved = gd.integrate(gd.Lagrangian(pendulum), [1.3], [0.4], t1=5.0, steps=30, save_every=10)
     np.testing.assert_allclose(saved.local_error[1:], every.local_error[10::10], rtol=1e-6)
     np.testing.assert_allclose(saved.stats.local_error, every.stats.local_error, rtol=1e-6)
     assert every.stats.local_error > jnp.max(saved.local_error[1:])
-    explicit = integrate(
-        Lagrangian(pendulum), [1.3], [0.4], t1=1.0, steps=5, method=gd.methods.Collocation(gd.tableaus.rk4())
+    explicit = gd.integrate(
+        gd.Lagrangian(pendulum), [1.3], [0.4], t1=1.0, steps=5, method=gd.methods.Collocation(gd.tableaus.rk4())
     )
-    stepper = integrate(Lagrangian(pendulum), [1.3], [0.4], t1=1.0, steps=5, method=gd.methods.StormerVerlet())
+    stepper = gd.integrate(gd.Lagrangian(pendulum), [1.3], [0.4], t1=1.0, steps=5, method=gd.methods.StormerVerlet())
     for none in (explicit, stepper):
         assert jnp.all(jnp.isnan(none.local_error)) and jnp.isnan(none.stats.local_error)
 
@@ -275,18 +275,18 @@ def test_a_damped_motion_that_the_steps_cannot_follow_is_no_success():
     """Radau IIA past the pole: at 1e-1 all is well (seen: 1.4e-7 off), at 1e-3 and 1e-4 it is 1.4 and 0.17 off, by
     single steps whose local error is larger than what they move, while the energy is right to a percent. What Radau
     takes from a stiff spring beside a slow motion is no such thing."""
-    results = jax.vmap(lambda miss: pass_by(miss, 125, RadauIIA(3)))(jnp.array([1e-1, 1e-3, 1e-4])).result
+    results = jax.vmap(lambda miss: pass_by(miss, 125, gd.RadauIIA(3)))(jnp.array([1e-1, 1e-3, 1e-4])).result
     assert results.tolist() == [0, 12, 12]
-    stiff = Lagrangian(lambda q, v: 0.5 * v @ v - 0.5e8 * (q[0] - 1) ** 2 - 0.5 * q[1] ** 2)
-    damped = integrate(stiff, [1.01, 1.0], [0.0, 0.0], t1=1.0, steps=20, method=RadauIIA(2))
+    stiff = gd.Lagrangian(lambda q, v: 0.5 * v @ v - 0.5e8 * (q[0] - 1) ** 2 - 0.5 * q[1] ** 2)
+    damped = gd.integrate(stiff, [1.01, 1.0], [0.0, 0.0], t1=1.0, steps=20, method=gd.RadauIIA(2))
     assert int(damped.result) == 0 and damped.energy[-1] < 0.01 * damped.energy[0]
 
 
 def test_rounding_does_not_add_up():
     """A free coordinate and a falling one in 4096 steps: q and p are q₀ + N h v and p₀ − N h g to two units in the last
     place. Seen: half a unit; without compensation 1600 of them, since each step rounds the same way."""
-    system, steps, h = Lagrangian(lambda q, v: v @ v / 2 - q[1]), 4096, 1e-4 / 3
-    t = integrate(system, [1.0, 0.0], [1.0, 1.1], t1=steps * h, steps=steps, save_every=steps)
+    system, steps, h = gd.Lagrangian(lambda q, v: v @ v / 2 - q[1]), 4096, 1e-4 / 3
+    t = gd.integrate(system, [1.0, 0.0], [1.0, 1.1], t1=steps * h, steps=steps, save_every=steps)
     for got, wanted in ((t.q[-1, 0], 1 + steps * h), (t.p[-1, 1], 1.1 - steps * h)):
         assert abs(got - wanted) <= 2 * np.spacing(1.0)
 
@@ -294,7 +294,7 @@ def test_rounding_does_not_add_up():
 def test_a_step_starts_from_the_last_two():
     """Iterations a step where the path is smooth: seen 3.8; from the polynomial of the last step alone 4.5, from its
     stage values 6.0."""
-    stats = run(Gauss(3), 0.02).stats
+    stats = run(gd.Gauss(3), 0.02).stats
     assert int(stats.iterations) <= 4.2 * int(stats.steps)
 
 
@@ -302,8 +302,8 @@ def test_a_step_starts_from_the_last_two():
 def test_what_is_driven_or_damped_may_gain_or_lose_energy(driven):
     """From rest v = sin t, and with R = v² all of v² is lost: that is no motion that the steps cannot follow."""
     force = (lambda q, v, t: v @ v / 2 + jnp.cos(t) * q[0]) if driven else (lambda q, v: v @ v / 2)
-    system = Lagrangian(force, dissipation=None if driven else lambda q, v: v @ v)
-    t = integrate(system, [1.0], [0.0 if driven else 1.0], t1=3.0, steps=60)
+    system = gd.Lagrangian(force, dissipation=None if driven else lambda q, v: v @ v)
+    t = gd.integrate(system, [1.0], [0.0 if driven else 1.0], t1=3.0, steps=60)
     np.testing.assert_allclose(t.v[:, 0], np.sin(t.t) if driven else np.exp(-2 * t.t), atol=1e-11)
 
 

@@ -11,10 +11,9 @@ import pytest
 from helpers.collocated import assert_close, slope
 
 import geodyn as gd
-from geodyn._integrators.contract.system import AbstractSystem
 
 
-class Held(AbstractSystem):
+class Held(gd.systems.AbstractSystem):
     """No faster than light on a rod that grows, with drag; the inertia depends on where it is, and grows."""
 
     gravity: jax.Array

@@ -7,7 +7,6 @@ import pytest
 from helpers.cases import case
 
 import geodyn as gd
-from geodyn._geometry.models.spaces import Hyperbolic, Sphere
 
 
 def ends(system, method, q0, v0, t1, steps):
@@ -41,7 +40,7 @@ def test_orders_of_a_rod(formulation, stages):
     integers. The multipliers are those of the computed state, and theirs may be higher. benchmarks/orders.py has the
     other formulations, and triangles."""
     name, wanted = RODS[formulation, stages]
-    space, data = {"S3": Sphere(3), "H3": Hyperbolic(3)}[name], CASE
+    space, data = {"S3": gd.spaces.Sphere(3), "H3": gd.spaces.Hyperbolic(3)}[name], CASE
     reference = {key: np.array(value, float) for key, value in data["reference"][name].items()}
     chart = jax.vmap(lambda X, V: jax.jvp(space.coordinates, (X,), (V,)))
     polar = jnp.array(data["inputs"]["q"], float)

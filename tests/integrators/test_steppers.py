@@ -9,7 +9,6 @@ import pytest
 from helpers.programs import length
 
 import geodyn as gd
-from geodyn._foundations.results import RESULTS
 
 
 class SymplecticEuler(gd.methods.AbstractStepper):
@@ -74,7 +73,7 @@ def test_a_stepper_that_fails_says_so():
     with pytest.raises(gd.IntegrationError, match="step 1 at t = 0 failed: the equations of the step did not converge"):
         gd.integrate(OSCILLATOR, [6.0], [0.0], **RUN, method=SymplecticEuler())
     failed = gd.integrate(OSCILLATOR, [4.9], [50.0], **RUN, method=SymplecticEuler(), throw=False)
-    assert int(failed.result) == RESULTS.not_converged and np.isnan(failed.q[-1, 0]) and failed.stats.steps == 2
+    assert int(failed.result) == gd.RESULTS.not_converged and np.isnan(failed.q[-1, 0]) and failed.stats.steps == 2
 
 
 SPACE = gd.Manifold(lambda x: jnp.diag(jnp.stack([jnp.ones(()), (2.0 + jnp.cos(x[0])) ** 2])), dim=2)

@@ -18,9 +18,7 @@ from scipy.integrate import solve_ivp
 
 import geodyn as gd
 from geodyn._foundations.progress import compiling
-from geodyn._foundations.results import RESULTS
 from geodyn._integrators.saving import parts
-from geodyn._integrators.trajectory import IntegrationError
 
 
 def pendulum(q, v):
@@ -42,7 +40,7 @@ def test_save_every(whole):
     np.testing.assert_allclose(thin.t, whole.t[::6], rtol=1e-15)
     counts = {"steps": np.int64(60), "save_every": np.int32(6), "max_impacts": np.uint8(64)}
     np.testing.assert_array_equal(gd.integrate(PENDULUM, [1.3], [0.5], t1=6.0, **counts).q, thin.q)
-    assert whole.q.shape == (61, 1) and int(whole.stats.steps) == 60 and int(whole.result) == RESULTS.successful
+    assert whole.q.shape == (61, 1) and int(whole.stats.steps) == 60 and int(whole.result) == gd.RESULTS.successful
 
 
 def test_saving_seldom_is_no_longer_a_program():
@@ -288,16 +286,16 @@ def falling(q, v):
 def test_a_failing_step_keeps_what_was_computed():
     """A fall into a centre of attraction: status, time, the part before it; the other member of a batch untouched."""
     system = gd.Lagrangian(falling)
-    with pytest.raises(IntegrationError, match="failed") as raised:
+    with pytest.raises(gd.IntegrationError, match="failed") as raised:
         gd.integrate(system, [1.0], [0.0], t1=1.0, steps=200)
     kept = raised.value.trajectory
     good = int(kept.stats.steps) - 1
     assert 1 <= good < 200 and np.all(np.isfinite(kept.q[: good + 1])) and np.all(np.isnan(kept.q[good + 1 :]))
     silent = gd.integrate(system, [1.0], [0.0], t1=1.0, steps=200, throw=False)
-    assert int(silent.result) != RESULTS.successful
+    assert int(silent.result) != gd.RESULTS.successful
     batch = jax.vmap(lambda q: gd.integrate(system, q, jnp.zeros(1), t1=1.0, steps=200))(jnp.array([[1.0], [1e4]]))
     alone = gd.integrate(system, [1e4], [0.0], t1=1.0, steps=200)
-    assert int(batch.result[0]) != RESULTS.successful and int(batch.result[1]) == RESULTS.successful
+    assert int(batch.result[0]) != gd.RESULTS.successful and int(batch.result[1]) == gd.RESULTS.successful
     np.testing.assert_allclose(batch.q[1], alone.q, rtol=1e-15)
 
 
@@ -307,7 +305,7 @@ def test_failures_are_told_apart():
         (lambda t, y: jnp.sqrt(0.5 - t) + 0 * y, "not_finite"),
         (lambda t, y: 9 * jnp.sin(9 * y), "not_converged"),
     ):
-        assert int(gd.integrate(gd.ODE(field), [1.0], t1=9.0, steps=9, throw=False).result) == RESULTS[why]
+        assert int(gd.integrate(gd.ODE(field), [1.0], t1=9.0, steps=9, throw=False).result) == gd.RESULTS[why]
 
 
 def test_batches_equal_single_runs():
@@ -390,7 +388,7 @@ def test_progress_and_interruption(capsys, monkeypatch):
 
     monkeypatch.setattr(parts, "_next_piece", struck)
     cut = run(progress=True)
-    assert int(cut.result) == RESULTS.interrupted and int(cut.stats.steps) == 200
+    assert int(cut.result) == gd.RESULTS.interrupted and int(cut.stats.steps) == 200
     np.testing.assert_array_equal(cut.q, shown.q[:201])
 
 

@@ -8,26 +8,16 @@ import pytest
 from helpers.cases import case
 from scipy.integrate import quad, solve_ivp
 
-from geodyn._foundations.results import RESULTS
-from geodyn._geometry.groups.rigid import SE2
-from geodyn._locomotion.connections.connection import curvature, reduction, shape_metric
-from geodyn._locomotion.motion.holonomy import cost, holonomy
-from geodyn._locomotion.motion.passive import AbstractPassiveSwimmer
-from geodyn._locomotion.motion.periodic import MotionError, periodic_motion
-from geodyn._locomotion.strokes.pieces import PolygonStroke
-from geodyn._locomotion.strokes.stroke import FourierStroke
-from geodyn._locomotion.swimmers.free_bodies import Beanie
-from geodyn._locomotion.swimmers.links import NLink, Purcell
-from geodyn._locomotion.swimmers.passive import Passive
-from geodyn._locomotion.swimmers.spheres import ThreeSphere
+import geodyn as gd
+from geodyn._locomotion.connections.connection import reduction
 
 
 def tail(stiffness=1.0, rest=0.0, damping=0.0, drag=1.0):
-    return Passive(Purcell(drag=drag), [1], stiffness, rest, damping)
+    return gd.swimmers.Passive(gd.swimmers.Purcell(drag=drag), [1], stiffness, rest, damping)
 
 
 def sine(amplitude=1.0, mean=0.0):
-    return FourierStroke([mean], [[0.0]], [[amplitude]])
+    return gd.FourierStroke([mean], [[0.0]], [[amplitude]])
 
 
 def net(motion):
@@ -38,8 +28,8 @@ def net(motion):
 @pytest.mark.parametrize("row", case("E04")["rows"], ids=lambda row: f"omega {row['omega']}")
 def test_against_a_long_run(row):
     """Case E04, of the tolerance 1e-9; measured 4e-12."""
-    motion = periodic_motion(tail(row["stiffness"]), sine(row["amplitude"]), 2 * np.pi / row["omega"])
-    assert motion.result == RESULTS.successful and motion.stable
+    motion = gd.periodic_motion(tail(row["stiffness"]), sine(row["amplitude"]), 2 * np.pi / row["omega"])
+    assert motion.result == gd.RESULTS.successful and motion.stable
     np.testing.assert_allclose(motion.stroke(0.0), [0.0, row["start"]], atol=1e-11)
     np.testing.assert_allclose(net(motion), row["net"], atol=1e-11)
 
@@ -49,21 +39,21 @@ def test_the_motors_do_the_work():
     """What they do in a period is what drag and damper dissipate, since the spring gives back what it took; measured
     1e-12. It is the cost of the stroke over the period, and the displacement is that of the base along the stroke."""
     body, period = tail(0.7, 0.2, 0.03), 3.0
-    motion = periodic_motion(body, sine(0.8, 0.1), period)
+    motion = gd.periodic_motion(body, sine(0.8, 0.1), period)
     times = jnp.arange(256) / 256
     rates = jax.vmap(jax.jacfwd(lambda t: motion.stroke(t)[0]))(times)
     work = jnp.mean(jax.vmap(motion.forces)(times)[:, 0] * rates)
     np.testing.assert_allclose(work, motion.cost, rtol=1e-10)
-    np.testing.assert_allclose(cost(body, motion.stroke, steps=64) / period, motion.cost, rtol=1e-12)
-    np.testing.assert_allclose(holonomy(body.base, motion.stroke, steps=64), motion.displacement, atol=1e-13)
-    assert motion.cost > cost(body.base, motion.stroke, steps=64) / period + 0.01
+    np.testing.assert_allclose(gd.cost(body, motion.stroke, steps=64) / period, motion.cost, rtol=1e-12)
+    np.testing.assert_allclose(gd.holonomy(body.base, motion.stroke, steps=64), motion.displacement, atol=1e-13)
+    assert motion.cost > gd.cost(body.base, motion.stroke, steps=64) / period + 0.01
 
 
 def test_units_of_time_and_force():
     """The stroke depends on stiffness × period / drag alone; the work on the drag over the period."""
-    one = periodic_motion(tail(0.8, 0.1, 0.02), sine(), 4.0)
-    faster = periodic_motion(tail(1.6, 0.1, 0.02), sine(), 2.0)
-    thicker = periodic_motion(tail(2.4, 0.1, 0.06, drag=3.0), sine(), 4.0)
+    one = gd.periodic_motion(tail(0.8, 0.1, 0.02), sine(), 4.0)
+    faster = gd.periodic_motion(tail(1.6, 0.1, 0.02), sine(), 2.0)
+    thicker = gd.periodic_motion(tail(2.4, 0.1, 0.06, drag=3.0), sine(), 4.0)
     for other, ratio in ((faster, 2.0), (thicker, 3.0)):
         np.testing.assert_allclose(other.displacement, one.displacement, atol=1e-13)
         np.testing.assert_allclose(other.multipliers, one.multipliers, rtol=1e-10)
@@ -75,7 +65,7 @@ def test_a_stiff_hinge_is_a_scallop():
     than the steps, and the deviation is gone at once."""
     moved = []
     for stiffness in (1e3, 1e4, 1e6):
-        motion = periodic_motion(tail(stiffness), sine(), 2 * np.pi)
+        motion = gd.periodic_motion(tail(stiffness), sine(), 2 * np.pi)
         moved.append(stiffness * motion.displacement[0, 2])
         assert motion.stable and abs(motion.multipliers[0]) < 1e-300
         assert jnp.max(jnp.abs(motion.stroke.values)) < 1 / stiffness
@@ -83,14 +73,14 @@ def test_a_stiff_hinge_is_a_scallop():
 
 
 def small(period, stiffness=1.0, amplitude=1e-3):
-    return periodic_motion(tail(stiffness), sine(amplitude), period)
+    return gd.periodic_motion(tail(stiffness), sine(amplitude), period)
 
 
 def test_small_strokes():
     """The hinge follows as the low-pass filter `y = −i ω G_pd/(k + i ω G_pp) a`, the body moves by minus the curvature
     at the straight shape times the area, and deviations fade by `exp(−k T/G_pp)`."""
-    G = np.asarray(shape_metric(Purcell(), [0.0, 0.0]))
-    F = np.asarray(curvature(Purcell(), [0.0, 0.0]))[0, 0, 1]
+    G = np.asarray(gd.shape_metric(gd.swimmers.Purcell(), [0.0, 0.0]))
+    F = np.asarray(gd.curvature(gd.swimmers.Purcell(), [0.0, 0.0]))[0, 0, 1]
     period, a = 0.4, 1e-3
     omega = 2 * np.pi / period
     motion = small(period)
@@ -109,8 +99,8 @@ WEIGHTS = np.array([1.0, -2.0, 0.3, 5.0, 0.7])
 
 def asked(stiffness, rest, damping, period, amplitude, ratio):
     """Displacement, cost, multiplier and start."""
-    body = Passive(Purcell(drag_ratio=ratio), [1], stiffness, rest, damping)
-    motion = periodic_motion(body, FourierStroke([0.1], [[0.0]], amplitude[None, None]), period)
+    body = gd.swimmers.Passive(gd.swimmers.Purcell(drag_ratio=ratio), [1], stiffness, rest, damping)
+    motion = gd.periodic_motion(body, gd.FourierStroke([0.1], [[0.0]], amplitude[None, None]), period)
     moved = motion.displacement[:2, 2]
     return jnp.stack([*moved, motion.cost, motion.multipliers[0].real, motion.stroke(0.0)[1]])
 
@@ -167,7 +157,7 @@ def test_best_frequency_and_stiffness():
             assert abs(tried[jnp.argmax(values)] - at[k]) < tried[1] - tried[0]
             assert moved(*at) >= jnp.max(values)
             if amplitude < 0.01:
-                G = shape_metric(Purcell(), [0.0, 0.0])[1, 1]
+                G = gd.shape_metric(gd.swimmers.Purcell(), [0.0, 0.0])[1, 1]
                 np.testing.assert_allclose(2 * np.pi / at[0], at[1] / G, rtol=1e-5)
 
 
@@ -175,9 +165,9 @@ def test_best_frequency_and_stiffness():
 def test_two_passive_hinges_against_waiting():
     """Four links, the middle hinge driven in two harmonics: a run by scipy for many periods ends in the motion, and
     deviations from it grow by the multipliers."""
-    body = Passive(NLink([1.0, 0.8, 0.9, 1.1]), [0, 2], [0.5, 0.3], [0.2, -0.1], [0.0, 0.02])
-    drive, period = FourierStroke([0.1], [[0.0, 0.2]], [[0.7, 0.0]]), 2.5
-    motion = periodic_motion(body, drive, period)
+    body = gd.swimmers.Passive(gd.swimmers.NLink([1.0, 0.8, 0.9, 1.1]), [0, 2], [0.5, 0.3], [0.2, -0.1], [0.0, 0.02])
+    drive, period = gd.FourierStroke([0.1], [[0.0, 0.2]], [[0.7, 0.0]]), 2.5
+    motion = gd.periodic_motion(body, drive, period)
 
     @jax.jit
     def rate(t, y):
@@ -200,14 +190,14 @@ def test_two_passive_hinges_against_waiting():
     assert motion.stable and np.max(np.abs(motion.multipliers)) > 1e-3
 
 
-class Clicker(AbstractPassiveSwimmer):
+class Clicker(gd.bundles.AbstractPassiveSwimmer):
     """A hinge whose spring is slack at ±1/2."""
 
-    base: Purcell = Purcell()
+    base: gd.swimmers.Purcell = gd.swimmers.Purcell()
     hinges: tuple[int, ...] = eqx.field(default=(1,), static=True)
     rest: jax.Array = eqx.field(default=(0.0,), converter=jnp.asarray)
     height: jax.Array = eqx.field(default=0.3, converter=jnp.asarray)
-    group: SE2 = SE2()
+    group: gd.groups.SE2 = gd.groups.SE2()
 
     def dissipation(self, r, xi, rdot):
         return self.base.dissipation(r, xi, rdot)
@@ -221,8 +211,8 @@ def test_a_motion_that_is_not_stable():
     """About the middle, where the spring pushes away; the multiplier is the exponential of the slope of the rate, by
     quadrature. About a slack shape there is another motion, which is stable."""
     drive, period = sine(0.3), 2.0
-    middle = periodic_motion(Clicker(), drive, period, guess=[0.0])
-    beside = periodic_motion(Clicker(), drive, period, guess=[0.5])
+    middle = gd.periodic_motion(Clicker(), drive, period, guess=[0.0])
+    beside = gd.periodic_motion(Clicker(), drive, period, guess=[0.5])
     assert middle.successful and not middle.stable and middle.multipliers[0].real > 2
     assert beside.successful and beside.stable
 
@@ -230,7 +220,7 @@ def test_a_motion_that_is_not_stable():
     def slope(t):
         def rate(y):
             r = middle.stroke(t).at[1].set(y)
-            G = shape_metric(Clicker(), r)
+            G = gd.shape_metric(Clicker(), r)
             return -(G[1, 0] * jax.jacfwd(drive)(t)[0] + period * 0.3 * 4 * y * (y**2 - 0.25)) / G[1, 1]
 
         return jax.grad(rate)(middle.stroke(t)[1])
@@ -242,8 +232,8 @@ def test_a_motion_that_is_not_stable():
 @pytest.mark.long
 def test_a_drive_with_corners():
     """To and fro at a constant rate; against scipy, piece by piece."""
-    body, drive, period = tail(0.5), PolygonStroke([[-0.5], [0.7]]), 2.0
-    motion = periodic_motion(body, drive, period)
+    body, drive, period = tail(0.5), gd.strokes.PolygonStroke([[-0.5], [0.7]]), 2.0
+    motion = gd.periodic_motion(body, drive, period)
     assert motion.successful
 
     def piece(way):
@@ -266,60 +256,66 @@ def test_a_drive_with_corners():
 def test_batches():
     """Each member as if it were alone."""
     stiffnesses = jnp.array([0.1, 1.0, 4.0])
-    motions = jax.vmap(lambda k: periodic_motion(tail(k), sine(), 2.0))(stiffnesses)
+    motions = jax.vmap(lambda k: gd.periodic_motion(tail(k), sine(), 2.0))(stiffnesses)
     assert motions.stable.shape == (3,) and jnp.all(motions.successful)
     for i, stiffness in enumerate(stiffnesses):
-        alone = periodic_motion(tail(stiffness), sine(), 2.0)
+        alone = gd.periodic_motion(tail(stiffness), sine(), 2.0)
         np.testing.assert_allclose(motions.displacement[i], alone.displacement, atol=1e-13)
         np.testing.assert_allclose(motions.multipliers[i], alone.multipliers, rtol=1e-10)
 
 
-WAVES = FourierStroke([0.0], np.zeros((1, 8)), np.eye(1, 8, 7))
+WAVES = gd.FourierStroke([0.0], np.zeros((1, 8)), np.eye(1, 8, 7))
 
 
 @pytest.mark.long
 def test_what_fails_says_so():
     """With too few steps nothing is claimed."""
-    with pytest.raises(MotionError, match=r"no correct digit.*take more steps=") as failed:
-        periodic_motion(tail(), WAVES, 6.0, steps=2)
-    assert failed.value.motion.result == RESULTS.under_resolved
-    kept = periodic_motion(tail(), WAVES, 6.0, steps=2, throw=False)
+    with pytest.raises(gd.bundles.MotionError, match=r"no correct digit.*take more steps=") as failed:
+        gd.periodic_motion(tail(), WAVES, 6.0, steps=2)
+    assert failed.value.motion.result == gd.RESULTS.under_resolved
+    kept = gd.periodic_motion(tail(), WAVES, 6.0, steps=2, throw=False)
     assert np.isnan(kept.cost) and np.all(np.isfinite(kept.stroke.values)) and kept.error > 0
 
 
 @pytest.mark.long
 def test_what_fails_has_no_derivative():
     """Neither with too few steps, nor where spheres touch; and what is without a restoring force is not determined."""
-    slope = jax.grad(lambda k: periodic_motion(tail(k), WAVES, 6.0, steps=2, throw=False).stroke(0.2)[1])(1.0)
+    slope = jax.grad(lambda k: gd.periodic_motion(tail(k), WAVES, 6.0, steps=2, throw=False).stroke(0.2)[1])(1.0)
     assert np.isnan(slope)
-    spheres = Passive(ThreeSphere(), [0], 1.0, rest=3.0)
-    with pytest.raises(MotionError, match="not finite"):
-        periodic_motion(spheres, sine(4.0, 3.0), 6.0)
+    spheres = gd.swimmers.Passive(gd.swimmers.ThreeSphere(), [0], 1.0, rest=3.0)
+    with pytest.raises(gd.bundles.MotionError, match="not finite"):
+        gd.periodic_motion(spheres, sine(4.0, 3.0), 6.0)
     slack = eqx.tree_at(lambda body: body.stiffness, tail(), jnp.zeros(1))
-    with pytest.raises(MotionError, match="no periodic motion"):
-        periodic_motion(slack, sine(), 6.0)
+    with pytest.raises(gd.bundles.MotionError, match="no periodic motion"):
+        gd.periodic_motion(slack, sine(), 6.0)
 
 
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: Passive(Purcell(), [2], 1.0), "Purcell, which has the shape variables 0 to 1; got .2."),
-        (lambda: Passive(Purcell(), [], 1.0), "one index or more, got none"),
-        (lambda: Passive(Purcell(), [1, 1], 1.0), "must be different"),
-        (lambda: Passive(Purcell(), [0, 1], 1.0), "leave one out, to be driven"),
-        (lambda: Passive(Purcell(), [1], 0.0), "stiffness must be positive.*AbstractPassiveSwimmer"),
-        (lambda: Passive(Purcell(), [1], np.nan), "stiffness must be finite"),
-        (lambda: Passive(Purcell(), [1], 1.0, damping=-1.0), "damping must not be negative"),
-        (lambda: Passive(Purcell(), [1], [1.0, 2.0]), "one for each of the 1 hinges"),
-        (lambda: Passive(ThreeSphere(), [1], 1.0), "needs rest="),
-        (lambda: Passive(Beanie(), [0], 1.0), "base must be a Swimmer"),
-        (lambda: Passive(tail(), [0], 1.0), "base has springs already, a Passive with the hinges .1."),
-        (lambda: periodic_motion(tail(), sine(), 0.0), "period must be positive"),
-        (lambda: periodic_motion(tail(), FourierStroke.circle(1.0), 1.0), "must give 1 driven shape.*got 2"),
-        (lambda: periodic_motion(tail(), lambda t: t[None], 1.0), "drive: the stroke is not closed"),
-        (lambda: periodic_motion(tail(), sine(), 1.0, guess=[0.0, 1.0]), "guess must have the shape .1,."),
-        (lambda: periodic_motion(tail(), sine(), 1.0, steps=0), "steps"),
-        (lambda: periodic_motion(Purcell(), sine(), 1.0), "body must be a PassiveSwimmer"),
+        (
+            lambda: gd.swimmers.Passive(gd.swimmers.Purcell(), [2], 1.0),
+            "Purcell, which has the shape variables 0 to 1; got .2.",
+        ),
+        (lambda: gd.swimmers.Passive(gd.swimmers.Purcell(), [], 1.0), "one index or more, got none"),
+        (lambda: gd.swimmers.Passive(gd.swimmers.Purcell(), [1, 1], 1.0), "must be different"),
+        (lambda: gd.swimmers.Passive(gd.swimmers.Purcell(), [0, 1], 1.0), "leave one out, to be driven"),
+        (
+            lambda: gd.swimmers.Passive(gd.swimmers.Purcell(), [1], 0.0),
+            "stiffness must be positive.*AbstractPassiveSwimmer",
+        ),
+        (lambda: gd.swimmers.Passive(gd.swimmers.Purcell(), [1], np.nan), "stiffness must be finite"),
+        (lambda: gd.swimmers.Passive(gd.swimmers.Purcell(), [1], 1.0, damping=-1.0), "damping must not be negative"),
+        (lambda: gd.swimmers.Passive(gd.swimmers.Purcell(), [1], [1.0, 2.0]), "one for each of the 1 hinges"),
+        (lambda: gd.swimmers.Passive(gd.swimmers.ThreeSphere(), [1], 1.0), "needs rest="),
+        (lambda: gd.swimmers.Passive(gd.swimmers.Beanie(), [0], 1.0), "base must be a Swimmer"),
+        (lambda: gd.swimmers.Passive(tail(), [0], 1.0), "base has springs already, a Passive with the hinges .1."),
+        (lambda: gd.periodic_motion(tail(), sine(), 0.0), "period must be positive"),
+        (lambda: gd.periodic_motion(tail(), gd.FourierStroke.circle(1.0), 1.0), "must give 1 driven shape.*got 2"),
+        (lambda: gd.periodic_motion(tail(), lambda t: t[None], 1.0), "drive: the stroke is not closed"),
+        (lambda: gd.periodic_motion(tail(), sine(), 1.0, guess=[0.0, 1.0]), "guess must have the shape .1,."),
+        (lambda: gd.periodic_motion(tail(), sine(), 1.0, steps=0), "steps"),
+        (lambda: gd.periodic_motion(gd.swimmers.Purcell(), sine(), 1.0), "body must be a PassiveSwimmer"),
     ],
 )
 def test_refusals(make, message, as_users_run):
@@ -328,6 +324,9 @@ def test_refusals(make, message, as_users_run):
 
 
 def test_what_the_body_says():
-    body = Passive(Purcell(), [0], 1.0)
+    body = gd.swimmers.Passive(gd.swimmers.Purcell(), [0], 1.0)
     assert body.driven_names == ("second hinge angle (rad)",) and body.shape_count == 2
-    assert body.outline(jnp.zeros(2)).shape == (3, 2, 2) and Passive(ThreeSphere(), [0], 1.0, 3.0).first_shape is None
+    assert (
+        body.outline(jnp.zeros(2)).shape == (3, 2, 2)
+        and gd.swimmers.Passive(gd.swimmers.ThreeSphere(), [0], 1.0, 3.0).first_shape is None
+    )

@@ -7,16 +7,11 @@ import numpy as np
 import pytest
 from helpers.cases import case
 
-from geodyn._geometry.groups.rigid import SE2
-from geodyn._locomotion.connections.connection import connection, shape_metric
-from geodyn._locomotion.motion.holonomy import holonomy
-from geodyn._locomotion.motion.mechanical import drifting_path
-from geodyn._locomotion.strokes.stroke import FourierStroke
+import geodyn as gd
 from geodyn._locomotion.swimmers.panels import added_mass, boundaries_of, inertias_of
-from geodyn._locomotion.swimmers.perfect_fluid import AbstractFluidLinks, FluidLinks
 
 E03 = case("E03")
-FISH = FluidLinks(E03["lengths"], E03["aspect"], interaction=True, gap=E03["gap"], nodes=48)
+FISH = gd.swimmers.FluidLinks(E03["lengths"], E03["aspect"], interaction=True, gap=E03["gap"], nodes=48)
 BENT = jnp.array(E03["A_at"])
 
 
@@ -145,41 +140,41 @@ def test_three_ellipses_as_they_were_computed_elsewhere():
     np.testing.assert_allclose(found, wanted, atol=E03["tolerance"])
     np.testing.assert_allclose(found, found.T, atol=1e-11)
     assert np.min(np.linalg.eigvalsh((found + found.T) / 2)) > 0
-    np.testing.assert_allclose(connection(FISH, BENT), E03["A"], atol=E03["tolerance"])
-    np.testing.assert_allclose(shape_metric(FISH, BENT), E03["G"], atol=E03["tolerance"])
+    np.testing.assert_allclose(gd.connection(FISH, BENT), E03["A"], atol=E03["tolerance"])
+    np.testing.assert_allclose(gd.shape_metric(FISH, BENT), E03["G"], atol=E03["tolerance"])
 
 
 def displaced(end):
     return [end[0, 2], end[1, 2], jnp.arctan2(end[1, 0], end[0, 0])]
 
 
-STROKE = FourierStroke.circle(E03["radius"], centre=E03["centre"])
+STROKE = gd.FourierStroke.circle(E03["radius"], centre=E03["centre"])
 
 
 def test_a_fish_swims_and_drifts():
     """From rest and with an impulse; measured 6e-10, the error of 32 nodes (with 48 nodes and 96 steps 1e-12)."""
-    fish = FluidLinks(FISH.lengths, FISH.aspect, interaction=True, gap=FISH.gap, nodes=32)
+    fish = gd.swimmers.FluidLinks(FISH.lengths, FISH.aspect, interaction=True, gap=FISH.gap, nodes=32)
     for row in E03["rows"]:
-        end = drifting_path(fish, STROKE, row["impulse"], steps=24)[-1]
+        end = gd.bundles.drifting_path(fish, STROKE, row["impulse"], steps=24)[-1]
         np.testing.assert_allclose(displaced(end), row["net"], atol=2e-9)
 
 
 @pytest.mark.long
 def test_a_fish_from_rest_has_the_holonomy_of_its_stroke():
     """Measured 2e-13. A stroke with links that overlap is refused at the first such shape."""
-    np.testing.assert_allclose(displaced(holonomy(FISH, STROKE)), E03["rows"][0]["net"], atol=E03["tolerance"])
+    np.testing.assert_allclose(displaced(gd.holonomy(FISH, STROKE)), E03["rows"][0]["net"], atol=E03["tolerance"])
     with pytest.raises(ValueError, match="links 1 and 2 overlap"):
-        holonomy(FISH, FourierStroke([2.0, 0.0], [[0.8], [0.0]], [[0.0], [0.8]]))
+        gd.holonomy(FISH, gd.FourierStroke([2.0, 0.0], [[0.8], [0.0]], [[0.0], [0.8]]))
 
 
 @pytest.mark.long
 def test_nine_links():
     """Twice as many nodes change the connection by 3e-7 at most, and the curvature is that of differences."""
     r = jnp.array([0.5, -0.4, 0.6, 0.3, -0.7, 0.5, -0.3, 0.4])
-    coarse, fine = (FluidLinks(np.ones(9), interaction=True, gap=0.05, nodes=nodes) for nodes in (16, 32))
-    alone = connection(FluidLinks(np.ones(9), gap=0.05), r)
-    found = connection(fine, r)
-    np.testing.assert_allclose(connection(coarse, r), found, atol=2e-4)
+    coarse, fine = (gd.swimmers.FluidLinks(np.ones(9), interaction=True, gap=0.05, nodes=nodes) for nodes in (16, 32))
+    alone = gd.connection(gd.swimmers.FluidLinks(np.ones(9), gap=0.05), r)
+    found = gd.connection(fine, r)
+    np.testing.assert_allclose(gd.connection(coarse, r), found, atol=2e-4)
     assert np.max(np.abs(found - alone)) > 5e-3
 
 
@@ -188,8 +183,8 @@ def test_small_links_are_alone():
     """Ellipses that are small beside their distance disturb each other by the square of their ratio."""
 
     def difference(size):
-        pair = [FluidLinks(aspect=0.3, gap=0.5 - size, interaction=x, nodes=16) for x in (False, True)]
-        alone, together = (connection(fish, BENT) for fish in pair)
+        pair = [gd.swimmers.FluidLinks(aspect=0.3, gap=0.5 - size, interaction=x, nodes=16) for x in (False, True)]
+        alone, together = (gd.connection(fish, BENT) for fish in pair)
         return np.max(np.abs(together - alone))
 
     assert difference(0.1) > 1e-4
@@ -202,9 +197,9 @@ def test_derivatives():
 
     def value(numbers):
         r, lengths, aspect, gap, density = numbers
-        fish = FluidLinks(lengths, aspect, density, 0.7, interaction=True, gap=gap, nodes=16)
+        fish = gd.swimmers.FluidLinks(lengths, aspect, density, 0.7, interaction=True, gap=gap, nodes=16)
         weights = jnp.cos(jnp.arange(6.0)).reshape(3, 2)
-        return jnp.sum(weights * connection(fish, r))
+        return jnp.sum(weights * gd.connection(fish, r))
 
     numbers = (BENT, jnp.array([1.0, 0.8, 0.5]), jnp.array([0.3, 0.2, 0.15]), jnp.array(0.06), jnp.array(1.1))
     direction = (jnp.array([0.3, -0.7]), jnp.array([0.2, 0.5, -0.3]), jnp.array([0.1, -0.2, 0.1]), 0.1, 0.4)
@@ -225,11 +220,11 @@ def test_derivatives():
     assert abs(forwards) > 0.01
 
 
-class Outlines(AbstractFluidLinks):
+class Outlines(gd.swimmers.AbstractFluidLinks):
     """Two links whose boundaries are Fourier series, at the distance r from each other."""
 
     series: jax.Array = eqx.field(converter=jnp.asarray)  # [L, (x, y), (cosines, sines), harmonics 0, 1, 2]
-    group: SE2 = SE2()
+    group: gd.groups.SE2 = gd.groups.SE2()
     density: float = 1.0
     body_density: float | None = None
     nodes: int = eqx.field(static=True, default=32)
@@ -263,7 +258,7 @@ def test_outlines_of_ones_own():
     energy = body.kinetic_energy(r, jnp.array([0.3, 0.0, 0.0]), jnp.array([0.7]))
     np.testing.assert_allclose(energy, velocity @ mass @ velocity / 2, rtol=1e-12)
     along = mass[0, 3] + mass[3, 3]
-    np.testing.assert_allclose(connection(body, r)[0, 0], along / (along + mass[0, 0] + mass[3, 0]), rtol=1e-12)
+    np.testing.assert_allclose(gd.connection(body, r)[0, 0], along / (along + mass[0, 0] + mass[3, 0]), rtol=1e-12)
     assert body.outline(r).shape == (2, 65, 2)
 
 
@@ -282,7 +277,7 @@ def test_outlines_of_ones_own():
 )
 def test_what_cannot_be_is_refused(first, r, message):
     with pytest.raises(ValueError, match=message):
-        connection(Outlines([first, BALL]), jnp.array([r]))
+        gd.connection(Outlines([first, BALL]), jnp.array([r]))
 
 
 def test_links_and_boundaries_of_another_shape_are_named():
@@ -295,22 +290,22 @@ def test_links_and_boundaries_of_another_shape_are_named():
             return jnp.zeros((2, 2))
 
     with pytest.raises(ValueError, match=r"Single.boundary must return a point of each link, the shape \(2, 2\); got"):
-        connection(Single([BALL, BALL]), jnp.array([1.0]))
+        gd.connection(Single([BALL, BALL]), jnp.array([1.0]))
     with pytest.raises(ValueError, match=r"Pointless.links must return \(x, y, angle\) of each link"):
-        connection(Pointless([BALL, BALL]), jnp.array([1.0]))
+        gd.connection(Pointless([BALL, BALL]), jnp.array([1.0]))
 
 
 def test_slender_links_that_cross_between_their_nodes_are_refused():
     with pytest.raises(ValueError, match="links 1 and 2 overlap"):
-        connection(Outlines([oval(1.0, 0.03), oval(0.03, 1.0)]), jnp.array([0.05]))
+        gd.connection(Outlines([oval(1.0, 0.03), oval(0.03, 1.0)]), jnp.array([0.05]))
 
 
 def test_shapes_that_cannot_be_have_nan_inside_jit():
     """In the form and its derivatives."""
-    fish = FluidLinks(interaction=True, gap=0.05, nodes=16)
+    fish = gd.swimmers.FluidLinks(interaction=True, gap=0.05, nodes=16)
 
     def form_and_slope(r):
-        return jax.jvp(lambda r: connection(fish, r), (r,), (jnp.ones(2),))
+        return jax.jvp(lambda r: gd.connection(fish, r), (r,), (jnp.ones(2),))
 
     form, slope = jax.jit(form_and_slope)(jnp.array([3.0, 0.0]))
     assert np.all(np.isnan(form)) and np.all(np.isnan(slope))
@@ -318,15 +313,15 @@ def test_shapes_that_cannot_be_have_nan_inside_jit():
 
 def test_numbers_that_are_refused():
     with pytest.raises(ValueError, match=r"gap must be positive, such as 0\.05, got 0"):
-        FluidLinks(interaction=True)
+        gd.swimmers.FluidLinks(interaction=True)
     with pytest.raises(ValueError, match=r"gap must be from 0 to less than half of each link, 0\.4; got 0\.4"):
-        FluidLinks((1.0, 0.8), gap=0.4)
+        gd.swimmers.FluidLinks((1.0, 0.8), gap=0.4)
     with pytest.raises(ValueError, match="nodes must be at least 8, got 4"):
-        FluidLinks(interaction=True, gap=0.05, nodes=4)
+        gd.swimmers.FluidLinks(interaction=True, gap=0.05, nodes=4)
 
 
 def test_a_gap_makes_ellipses_shorter_that_are_alone_too():
-    fish = FluidLinks((1.0, 0.8), 0.2, gap=0.1)
+    fish = gd.swimmers.FluidLinks((1.0, 0.8), 0.2, gap=0.1)
     np.testing.assert_allclose(
         fish.inertias[0, :2], np.pi * np.array([0.04 * 0.16 * 5 + 0.0064, 0.032 + 0.16]), rtol=1e-12
     )

@@ -11,15 +11,14 @@ from scipy.integrate import quad
 
 import geodyn as gd
 from geodyn._engine.program.members import natively
-from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
 from geodyn._integrators.step.collocation import acceleration_level, position_level, velocity_level
 
 CURVED = {
-    "S3": Sphere(3),
-    "H3": Hyperbolic(3),
-    "H3 polar": Hyperbolic(3, "polar"),
-    "S2": Sphere(2),
-    "H2": Hyperbolic(2),
+    "S3": gd.spaces.Sphere(3),
+    "H3": gd.spaces.Hyperbolic(3),
+    "H3 polar": gd.spaces.Hyperbolic(3, "polar"),
+    "S2": gd.spaces.Sphere(2),
+    "H2": gd.spaces.Hyperbolic(2),
 }
 SIGN = {"S": 1, "H": -1}
 POINTS = np.array([[0.3, 0.1, -0.2], [-0.4, 0.2, 0.1], [0.1, -0.5, 0.3], [0.2, 0.3, 0.6]])
@@ -27,14 +26,14 @@ POINTS = np.array([[0.3, 0.1, -0.2], [-0.4, 0.2, 0.1], [0.1, -0.5, 0.3], [0.2, 0
 
 def placed(space, X):
     """Coordinates of the points of a space of constant curvature with the gnomonic coordinates X."""
-    sign = 1 if isinstance(space, Sphere) else -1
+    sign = 1 if isinstance(space, gd.spaces.Sphere) else -1
     w = 1 / np.sqrt(1 + sign * np.sum(X**2, axis=1, keepdims=True))
     return jax.vmap(space.coordinates)(jnp.asarray(np.hstack([X, np.ones_like(w)]) * w))
 
 
 def angles(space, X):
     """Angles of a triangle of the embedding, by tangent vectors and arccos."""
-    sign = 1 if isinstance(space, Sphere) else -1
+    sign = 1 if isinstance(space, gd.spaces.Sphere) else -1
     J = np.diag([1.0] * (X.shape[1] - 1) + [sign])
     turned = [np.roll(X, -i, axis=0) for i in range(3)]
 
@@ -69,7 +68,7 @@ def test_points_may_be_lists():
 
 def cone_volume(space, q, nodes=14):
     """Volume of a geodesic tetrahedron: det(X)/6 times the mean of (κ|X|²)⁻² over the flat one, by Gauss quadrature."""
-    sign = 1 if isinstance(space, Sphere) else -1
+    sign = 1 if isinstance(space, gd.spaces.Sphere) else -1
     X, J = np.asarray(jax.vmap(space.embed)(q)), np.diag([1.0, 1.0, 1.0, sign])
     t, w = np.polynomial.legendre.leggauss(nodes)
     total = 0.0
@@ -83,7 +82,7 @@ def cone_volume(space, q, nodes=14):
 def test_volume():
     """Exact in flat space, and in S³ and H³ (1e-12 against a quadrature in the embedding; measured 2e-15)."""
     flat = abs(np.linalg.det(POINTS[1:] - POINTS[0])) / 6
-    np.testing.assert_allclose(gd.cells.volume(Euclidean(3), *jnp.asarray(POINTS)), flat, rtol=1e-13)
+    np.testing.assert_allclose(gd.cells.volume(gd.spaces.Euclidean(3), *jnp.asarray(POINTS)), flat, rtol=1e-13)
     for name in ("S3", "H3"):
         for size in (1.0, 0.25, 1e-3):
             q = placed(CURVED[name], size * POINTS)
@@ -121,7 +120,7 @@ def test_regular_tetrahedra(name, edges):
 @pytest.mark.long
 def test_measures_where_simplices_degenerate():
     """Zero, with the derivative zero that is promised, not NaN."""
-    for space in (Euclidean(3), Sphere(3), Hyperbolic(3)):
+    for space in (gd.spaces.Euclidean(3), gd.spaces.Sphere(3), gd.spaces.Hyperbolic(3)):
         line = jnp.array([[-0.1, 0.0, 0.0], [0.0, 0.0, 0.0], [0.1, 0.0, 0.0], [0.2, 0.0, 0.0]])
         for measure, points in ((gd.cells.area, line[:3]), (gd.cells.volume, line)):
             value, slope = jax.value_and_grad(lambda x, measure=measure, space=space: measure(space, *x))(points)
@@ -135,7 +134,7 @@ def test_a_straight_bending_spring_is_smooth():
     x = jnp.array([[-0.5, 0.0], [0.0, 0.0], [0.5, 0.0]])
 
     def energy(y):
-        return gd.Angle([(0, 1, 2)], 3.0).energy(Euclidean(2), jnp.stack([x[0], y, x[2]]))
+        return gd.Angle([(0, 1, 2)], 3.0).energy(gd.spaces.Euclidean(2), jnp.stack([x[0], y, x[2]]))
 
     np.testing.assert_allclose(jax.grad(energy)(x[1]), 0, atol=1e-15)
     np.testing.assert_allclose(jax.hessian(energy)(x[1]), [[0, 0], [0, 3 * 16]], atol=1e-10)
@@ -143,7 +142,7 @@ def test_a_straight_bending_spring_is_smooth():
 
 def test_straight_chains_have_no_nan():
     """Where rounding puts the square of a bend below zero: the angle is π, the force of a straight spring zero."""
-    space = Sphere(3)
+    space = gd.spaces.Sphere(3)
 
     @jax.jit
     def angle_and_slope(x):
@@ -188,7 +187,7 @@ def test_internal_forces_leave_every_momentum_map_alone(element):
 @pytest.mark.long
 def test_a_membrane_moves_and_conserves():
     """A triangle with springs and an area on S², launched by a Killing field: energy, three momenta over t = 2."""
-    space = Sphere(2)
+    space = gd.spaces.Sphere(2)
     system, q0 = gd.builders.combine(
         gd.builders.triangle(space, 0.6, masses=[1.0, 2.0, 1.5]), elements=[gd.Area([(0, 1, 2)], 30.0, 0.2)]
     )
@@ -201,9 +200,9 @@ def test_a_membrane_moves_and_conserves():
 
 
 MOVING = {
-    "triangle in H3": (gd.builders.triangle, Hyperbolic(3), 0.8),
-    "rod in S3": (gd.builders.rod, Sphere(3), 0.7),
-    "rod in H2 x E": (gd.builders.rod, Product(Hyperbolic(2), Euclidean(1)), 0.9),
+    "triangle in H3": (gd.builders.triangle, gd.spaces.Hyperbolic(3), 0.8),
+    "rod in S3": (gd.builders.rod, gd.spaces.Sphere(3), 0.7),
+    "rod in H2 x E": (gd.builders.rod, gd.spaces.Product(gd.spaces.Hyperbolic(2), gd.spaces.Euclidean(1)), 0.9),
 }
 
 
@@ -222,8 +221,13 @@ def test_every_momentum_map_is_conserved(name):
 
 
 RIGID = {
-    "rod": (Hyperbolic(3), [gd.Rod([(0, 1)], 1.0)], 2, 3),
-    "area": (Euclidean(2), [gd.cells.RigidArea([(0, 1, 2)], 0.3), gd.cells.RigidAngle([(0, 1, 2)], 1.0)], 3, 2),
+    "rod": (gd.spaces.Hyperbolic(3), [gd.Rod([(0, 1)], 1.0)], 2, 3),
+    "area": (
+        gd.spaces.Euclidean(2),
+        [gd.cells.RigidArea([(0, 1, 2)], 0.3), gd.cells.RigidAngle([(0, 1, 2)], 1.0)],
+        3,
+        2,
+    ),
 }
 
 
@@ -257,7 +261,7 @@ def test_an_incompressible_tetrahedron_is_found():
         gd.cells.RigidArea([(0, 1, 2)], 0.15),
         gd.cells.RigidAngle([(0, 3, 1)], 1.2),
     ]
-    system = gd.System(Euclidean(3), [1.0, 2.0, 1.5, 0.7], *rigid)
+    system = gd.System(gd.spaces.Euclidean(3), [1.0, 2.0, 1.5, 0.7], *rigid)
     q0, v0 = gd.project(system, POINTS, POINTS[::-1])
     assert np.max(residuals(system, 2, q0, v0, jnp.zeros(3))) < 1e-14
 
@@ -287,7 +291,7 @@ PERIODS = {
 def test_orbits_close(potential, curvature):
     """A generic orbit is back after its period, which depends on its energy alone: Bertrand's theorem in spaces of
     constant curvature. Fails for −k/d or ½ k d² where space is curved."""
-    space = {1: Sphere(3), 0: Euclidean(3), -1: Hyperbolic(3)}[curvature]
+    space = {1: gd.spaces.Sphere(3), 0: gd.spaces.Euclidean(3), -1: gd.spaces.Hyperbolic(3)}[curvature]
     k, centre, speed = 2.5, jnp.array([0.1, -0.05, 0.02]), {"Kepler": 1.5, "Harmonic": 0.9}[potential]
     system = gd.System(space, [1.0], getattr(gd, potential)(k, centre))
 
@@ -319,7 +323,7 @@ BUILT = {
 def test_builders(name):
     """Points and edges counted; all edges of one shell equally long, of the length that was asked for; at rest."""
     builder, arguments, points, count = BUILT[name]
-    for space in (Euclidean(3), Sphere(3, "polar"), Hyperbolic(3)):
+    for space in (gd.spaces.Euclidean(3), gd.spaces.Sphere(3, "polar"), gd.spaces.Hyperbolic(3)):
         system, q0 = builder(space, *arguments)
         edges = gd.builders.edges(system)
         assert q0.shape == (points, 3) and len(set(edges)) == count
@@ -333,11 +337,11 @@ def test_builders(name):
 
 def test_lattice_of_the_plane():
     """Sites, diagonals across each cell and not around the corner, a length that is asked for."""
-    system, q0 = gd.builders.lattice(Euclidean(2), (3, 2), 0.5, diagonals=True, length=0.4, centre=[1.0, 2.0])
+    system, q0 = gd.builders.lattice(gd.spaces.Euclidean(2), (3, 2), 0.5, diagonals=True, length=0.4, centre=[1.0, 2.0])
     np.testing.assert_allclose(q0[:2], [[0.5, 1.75], [0.5, 2.25]], atol=1e-15)
     assert len(gd.builders.edges(system)) == 7 + 4
     np.testing.assert_allclose(system.elements[0].length, 0.4)
-    system, q0 = gd.builders.ring(Hyperbolic(2), 6, 0.5, stiffness=None, length=0.45)
+    system, q0 = gd.builders.ring(gd.spaces.Hyperbolic(2), 6, 0.5, stiffness=None, length=0.45)
     assert np.max(np.abs(system.constraint(0.0, q0.reshape(-1)))) < 1e-14
 
 
@@ -348,17 +352,17 @@ def test_meshes(tmp_path):
     """Arrays and files make the same body; a solid's tetrahedra are found among other cells."""
     meshio = pytest.importorskip("meshio")
     cells = np.array([[0, 1, 2], [0, 2, 3]])
-    system, q0 = gd.builders.mesh(Euclidean(2), (SQUARE, cells))
+    system, q0 = gd.builders.mesh(gd.spaces.Euclidean(2), (SQUARE, cells))
     assert gd.builders.edges(system) == [(0, 1), (0, 2), (0, 3), (1, 2), (2, 3)]
     np.testing.assert_allclose(q0, SQUARE, atol=1e-15)
     path = tmp_path / "square.vtk"
     meshio.Mesh(np.hstack([SQUARE, np.zeros((4, 1))]), [("triangle", cells)]).write(path)
-    again, q = gd.builders.mesh(Euclidean(2), str(path))
+    again, q = gd.builders.mesh(gd.spaces.Euclidean(2), str(path))
     assert gd.builders.edges(again) == gd.builders.edges(system)
     np.testing.assert_array_equal(q, q0)
     solid = tmp_path / "solid.vtk"
     meshio.Mesh(POINTS, [("triangle", [[0, 1, 2]]), ("tetra", [[0, 1, 2, 3]])]).write(solid)
-    assert len(gd.builders.edges(gd.builders.mesh(Hyperbolic(3), solid)[0])) == 6
+    assert len(gd.builders.edges(gd.builders.mesh(gd.spaces.Hyperbolic(3), solid)[0])) == 6
 
 
 class Ramp(gd.AbstractPotential):
@@ -371,7 +375,7 @@ class Ramp(gd.AbstractPotential):
 @pytest.mark.long
 def test_combined_bodies():
     """Energies add, elements stay with their own points and are named by the joined ones, also the user's own."""
-    space = Hyperbolic(2)
+    space = gd.spaces.Hyperbolic(2)
     soft = gd.builders.triangle(space, 0.5)
     ramp = (gd.System(space, [1.0, 3.0], Ramp(), gd.Drag([0.1, 0.2])), jnp.array([[0.3, 0.1], [0.2, 0.4]]))
     rigid = gd.builders.rod(space, 0.3, stiffness=None, centre=[-0.3, -0.3])
@@ -405,7 +409,7 @@ class Turned(gd.AbstractPotential, gd.rigid.AbstractOnBodies):
 @pytest.mark.long
 def test_elements_see_the_masses_of_their_system():
     """V = Σ m_i … of fields by the masses of the system, alone, combined, and on rods and rigid bodies; measured 0."""
-    space, centre, x = Euclidean(2), [0.0, 0.0], np.array([[3.0, 4.0], [0.0, 2.0]])
+    space, centre, x = gd.spaces.Euclidean(2), [0.0, 0.0], np.array([[3.0, 4.0], [0.0, 2.0]])
     pull = np.array([[1.0, 0.5], [0.2, -3.0]])
     wanted = [
         (gd.Gravity(9.81), 9.81 * (1 * 4 + 2 * 2)),
@@ -449,7 +453,7 @@ def test_gravity_of_masses_says_what_to_write(call):
 
 def test_velocities():
     """A Killing field by number, by coefficients and as a function; it strains no edge."""
-    space = Sphere(3)
+    space = gd.spaces.Sphere(3)
     system, q0 = gd.builders.tetrahedron(space, 0.7)
     v = gd.builders.velocities(space, 2, q0)
     np.testing.assert_array_equal(v, gd.builders.velocities(space, np.eye(6)[2], q0))
@@ -461,7 +465,7 @@ def test_velocities():
 
 
 FLAT, CROSSED = (
-    Euclidean(2),
+    gd.spaces.Euclidean(2),
     gd.Rod([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3)], [1.0, 1.0, 1.0, 1.0, 2**0.5, 2**0.5]),
 )
 TETRA = list(itertools.combinations(range(4), 2))
@@ -511,7 +515,10 @@ WRONG = {
     ),
     "cells range": (lambda: gd.builders.mesh(FLAT, (SQUARE, [[0, 1, 5]])), "cells name point 5"),
     "cells": (lambda: gd.builders.mesh(FLAT, (SQUARE, [[0, 1, 2, 3, 3]])), "cells must be triangles"),
-    "spaces": (lambda: gd.builders.combine(gd.builders.rod(FLAT), gd.builders.rod(Sphere(2))), "body 1 is in Sphere"),
+    "spaces": (
+        lambda: gd.builders.combine(gd.builders.rod(FLAT), gd.builders.rod(gd.spaces.Sphere(2))),
+        "body 1 is in Sphere",
+    ),
     "killing": (lambda: gd.builders.velocities(FLAT, 3, SQUARE), "Killing fields 0 to 2"),
     "killing momentum": (
         lambda: gd.hamilton.killing_momentum(
@@ -523,9 +530,9 @@ WRONG = {
     "seventh rod": (
         lambda: gd.integrate(
             gd.builders.combine(
-                gd.builders.tetrahedron(Euclidean(3), stiffness=None), elements=[gd.Rod([(2, 3)], 1.0)]
+                gd.builders.tetrahedron(gd.spaces.Euclidean(3), stiffness=None), elements=[gd.Rod([(2, 3)], 1.0)]
             )[0],
-            gd.builders.tetrahedron(Euclidean(3))[1],
+            gd.builders.tetrahedron(gd.spaces.Euclidean(3))[1],
             np.zeros((4, 3)),
             t1=1.0,
             steps=10,

@@ -10,7 +10,6 @@ from scipy.integrate import solve_ivp
 
 import geodyn as gd
 from geodyn._geometry.derived.level_set import regular_inverse
-from geodyn._geometry.models.spaces import Embedded, Hyperbolic, Sphere
 
 matplotlib.use("Agg")
 
@@ -29,9 +28,9 @@ def clifford(x):
 # sphere of geodesic radius r in H³ 1/sinh² r, 2 coth² r; of a torus cos θ/(r (R + r cos θ)) (do Carmo, Curves and
 # Surfaces, 3.3); of Clifford's torus in E⁴ 0 and 1/r² from each circle.
 ZOO = {
-    "great sphere": (gd.surfaces.LevelSet(Sphere(3), lambda x: x[2]), [0.1, 0.4, 0.0], 1.0, 0.0),
+    "great sphere": (gd.surfaces.LevelSet(gd.spaces.Sphere(3), lambda x: x[2]), [0.1, 0.4, 0.0], 1.0, 0.0),
     "sphere in H3": (
-        gd.surfaces.LevelSet(Hyperbolic(3), lambda x: x @ x - np.tanh(0.5) ** 2),
+        gd.surfaces.LevelSet(gd.spaces.Hyperbolic(3), lambda x: x @ x - np.tanh(0.5) ** 2),
         [0.1, 0.4, 0.2],
         1 / np.sinh(1.0) ** 2,
         2 / np.tanh(1.0) ** 2,
@@ -70,7 +69,7 @@ def test_parametrisation_agrees():
     def angles(y):
         return axes * jnp.stack([jnp.sin(y[0]) * jnp.cos(y[1]), jnp.sin(y[0]) * jnp.sin(y[1]), jnp.cos(y[0])])
 
-    surface, y = Embedded(angles, space, 2), jnp.array([0.9, 0.6])
+    surface, y = gd.spaces.Embedded(angles, space, 2), jnp.array([0.9, 0.6])
 
     def measures(s, x):
         return jnp.stack([gd.surfaces.gaussian_curvature(s, x), gd.surfaces.total_bending(s, x)])

@@ -9,14 +9,8 @@ from helpers.cases import case
 from helpers.marks import slow
 
 import geodyn as gd
-from geodyn._geometry.models.spaces import AbstractModelSpace, Euclidean, Hyperbolic, Sphere
-from geodyn._mechanics.elements.abstract import AbstractConstraint
-from geodyn._mechanics.elements.fields import Drag, Gravity
-from geodyn._mechanics.elements.springs import Pin, Rod, Spring
-from geodyn._mechanics.points.projection import project
-from geodyn._mechanics.points.system import System, hamiltonian, killing_momentum, momentum
 
-SPACES = {"S3": Sphere(3, "polar"), "H3": Hyperbolic(3, "polar")}
+SPACES = {"S3": gd.spaces.Sphere(3, "polar"), "H3": gd.spaces.Hyperbolic(3, "polar")}
 
 
 def in_chart(space, X, V):
@@ -34,7 +28,7 @@ def symmetric_pair(space, name, half):
 
 def elastic_rod(name):
     space = SPACES[name]
-    return (System(space, [1.0, 1.0], Spring([(0, 1)], 1.0, 2.0)), *symmetric_pair(space, name, 1.0))
+    return (gd.System(space, [1.0, 1.0], gd.Spring([(0, 1)], 1.0, 2.0)), *symmetric_pair(space, name, 1.0))
 
 
 @pytest.mark.long
@@ -49,7 +43,7 @@ def test_elastic_rod(name):
     assert abs(middle - float(reference["separation_t2p5"])) < 1e-12
     np.testing.assert_allclose(system.space.embed(trajectory.q[-1, 0]), np.array(reference["X1_t5"], float), atol=1e-11)
     np.testing.assert_allclose(trajectory.energy, float(reference["energy"]), rtol=1e-13)
-    momenta = jax.vmap(lambda q, v: killing_momentum(system, q, v))(trajectory.q, trajectory.v)
+    momenta = jax.vmap(lambda q, v: gd.hamilton.killing_momentum(system, q, v))(trajectory.q, trajectory.v)
     np.testing.assert_allclose(momenta, jnp.broadcast_to(momenta[:1], momenta.shape), atol=5e-12)
 
 
@@ -63,7 +57,7 @@ SEPARATIONS = {
 def test_elastic_rod_of_unit_length(name):
     """Separations at t = 1 and 10 against l'' = σ C(½)⁴ S(l)/C(l)³ − 2 (l − ½), to 20 digits. Seen: 3e-12."""
     space = SPACES[name]
-    system = System(space, [1.0, 1.0], Spring([(0, 1)], 1.0, 1.0))
+    system = gd.System(space, [1.0, 1.0], gd.Spring([(0, 1)], 1.0, 1.0))
     trajectory = gd.integrate(system, *symmetric_pair(space, name, 0.5), t1=10.0, steps=500)
     found = [gd.distance(space, *trajectory.q[i]) for i in (50, 500)]
     np.testing.assert_allclose(found, SEPARATIONS[name], atol=2e-11)
@@ -78,7 +72,7 @@ def test_elastic_triangle(name):
     sine, cosine, sign = (np.sin, np.cos, -1) if name == "S3" else (np.sinh, np.cosh, 1)
     X = [[sine(height), 0, 0, cosine(height)], [0, sine(0.5), 0, cosine(0.5)], [0, -sine(0.5), 0, cosine(0.5)]]
     q0, v0 = in_chart(space, X, [[x[3], 0, 0, sign * x[0]] for x in X])
-    system = System(space, [1.0, 1.0, 1.0], Spring([(0, 1), (0, 2), (1, 2)], 1.0, 1.0))
+    system = gd.System(space, [1.0, 1.0, 1.0], gd.Spring([(0, 1), (0, 2), (1, 2)], 1.0, 1.0))
     trajectory = gd.integrate(system, q0, v0, t1=3.0, steps=300)
     sides = [gd.distance(space, trajectory.q[-1, i], trajectory.q[-1, j]) for i, j in ((0, 1), (0, 2), (1, 2))]
     np.testing.assert_allclose(sides, [float(reference[s]) for s in ("s12", "s13", "s23")], rtol=0, atol=1e-11)
@@ -86,7 +80,7 @@ def test_elastic_triangle(name):
     np.testing.assert_allclose(jax.vmap(space.embed)(trajectory.q[-1]), np.array(reference["X"], float), atol=1e-9)
 
 
-class Tube(AbstractModelSpace):
+class Tube(gd.spaces.AbstractModelSpace):
     """H² around a geodesic: x = (arc length along it, distance from it), where its translation is linear."""
 
     dim: int = eqx.field(static=True, default=2)
@@ -109,7 +103,7 @@ class Tube(AbstractModelSpace):
 
 
 FLOWS = {
-    "S2": (Sphere(2, "polar"), [np.pi / 2, 0.0], [0.5, 0.0], [0.0, 1.0]),
+    "S2": (gd.spaces.Sphere(2, "polar"), [np.pi / 2, 0.0], [0.5, 0.0], [0.0, 1.0]),
     "H2": (Tube(), [0.0, 0.0], [0.0, 0.5], [1.0, 0.0]),
 }
 
@@ -123,7 +117,7 @@ def test_rigid_rod_on_a_killing_flow(name, formulation):
     space, middle, half, velocity = FLOWS[name]
     wanted = -float(case("B04")["reference"][f"{name[0]}3"]["lambda_killing"])
     ahead, behind = np.subtract(middle, half), np.add(middle, half)
-    system = System(space, [1.0, 1.0], Rod([(0, 1)], 1.0))
+    system = gd.System(space, [1.0, 1.0], gd.Rod([(0, 1)], 1.0))
     for h in 0.1 * np.array([1, 0.1] if formulation == "rs2" else [1, 0.1, 0.01]):
         method = gd.RadauIIA(2 if formulation == "rs2" else 3, formulation)
         trajectory = gd.integrate(system, [ahead, behind], [velocity] * 2, t1=40 * h, steps=40, method=method)
@@ -133,14 +127,19 @@ def test_rigid_rod_on_a_killing_flow(name, formulation):
 @pytest.mark.long
 def test_rigid_rod_in_generic_motion():
     """Case B04 b in H³, given in polar coordinates; the orders of Radau IIA have it in S³, too. Seen: X 2e-13."""
-    polar, space, data, reference = SPACES["H3"], Hyperbolic(3), case("B04")["inputs"], case("B04")["reference"]["H3"]
+    polar, space, data, reference = (
+        SPACES["H3"],
+        gd.spaces.Hyperbolic(3),
+        case("B04")["inputs"],
+        case("B04")["reference"]["H3"],
+    )
 
     def to_ball(q, v):
         return jax.jvp(lambda q: space.coordinates(polar.embed(q)), (q,), (v,))
 
     q0, v0 = jax.vmap(to_ball)(*(jnp.array(data[name], float) for name in ("q", "v_unprojected")))
-    system = System(space, np.array(data["m"], float), Rod([(0, 1)], float(reference["length"])))
-    q0, v0 = project(system, q0, v0)
+    system = gd.System(space, np.array(data["m"], float), gd.Rod([(0, 1)], float(reference["length"])))
+    q0, v0 = gd.project(system, q0, v0)
     V0 = jax.vmap(lambda q, v: jax.jvp(space.embed, (q,), (v,))[1])(q0, v0)
     np.testing.assert_allclose(V0, np.array(reference["V0_projected"], float), atol=1e-13)
     trajectory = gd.integrate(system, q0, v0, t1=4.0, steps=400)
@@ -157,7 +156,7 @@ def test_pendulum_as_constrained_point():
     t = 30, in four runs: 2e-11. With rs3 the acceleration is bound too, |φ''| < 2e-14."""
     data = case("M01")
     gravity = float(data["inputs"]["g"])
-    system = System(Euclidean(2), [1.0], Gravity(gravity), Circle())
+    system = gd.System(gd.spaces.Euclidean(2), [1.0], gd.Gravity(gravity), Circle())
     trajectory = gd.integrate(system, [[1.0, 0.0]], [[0.0, 0.0]], t1=7.7, steps=3850, save_every=25)
     row = data["reference"]["rows"][2]
     np.testing.assert_allclose(trajectory.q[-1, 0], [float(row["x"]), float(row["y"])], atol=1e-9)
@@ -178,7 +177,7 @@ def test_pendulum_as_constrained_point():
     assert np.max(np.abs(swing)) < 1e-9
 
 
-class Circle(AbstractConstraint):
+class Circle(gd.AbstractConstraint):
     size: int = 1
 
     def residual(self, space, x):
@@ -190,12 +189,12 @@ class Circle(AbstractConstraint):
 def test_chain_of_rods():
     """Case M04: five rods released from the horizontal. Seen at dt = 1e-3: 3e-11; tensions 1.4e-7 relative."""
     data = case("M04")
-    system = System(
-        Euclidean(2),
+    system = gd.System(
+        gd.spaces.Euclidean(2),
         jnp.ones(6),
-        Gravity(9.81),
-        Pin(0, [0.0, 0.0]),
-        Rod([(i, i + 1) for i in range(5)], 0.2),
+        gd.Gravity(9.81),
+        gd.Pin(0, [0.0, 0.0]),
+        gd.Rod([(i, i + 1) for i in range(5)], 0.2),
     )
     q0 = np.stack([0.2 * np.arange(6), np.zeros(6)], axis=1)
     trajectory = gd.integrate(system, q0, np.zeros((6, 2)), t1=1.0, steps=1000, save_every=25)
@@ -264,7 +263,7 @@ def test_car_axis_with_a_constraint_that_depends_on_time():
 
 def test_drag_loses_what_the_rayleigh_function_says():
     """dE/dt = −2R: on the line with drag c the velocity is exp(−c t/m). Expected 2e-16."""
-    system = System(Euclidean(1), [2.0], Drag(0.6))
+    system = gd.System(gd.spaces.Euclidean(1), [2.0], gd.Drag(0.6))
     trajectory = gd.integrate(system, [[0.0]], [[1.0]], t1=1.0, steps=50)
     np.testing.assert_allclose(trajectory.v[:, 0, 0], np.exp(-0.3 * trajectory.t), rtol=1e-13)
 
@@ -272,16 +271,18 @@ def test_drag_loses_what_the_rayleigh_function_says():
 def test_energy_momentum_hamiltonian():
     """p = m g v and H(q, p) = E(q, v) on H³, by hand."""
     system, q0, v0 = elastic_rod("H3")
-    p = momentum(system, np.asarray(q0).tolist(), np.asarray(v0).tolist())  # lists as good as arrays
+    p = gd.momentum(system, np.asarray(q0).tolist(), np.asarray(v0).tolist())  # lists as good as arrays
     by_hand = jax.vmap(lambda q, v: system.space.metric(q) @ v)(q0, v0)
     np.testing.assert_allclose(p, by_hand, rtol=1e-15)
     kinetic = 0.5 * np.sum(np.asarray(p) * np.asarray(v0))
     np.testing.assert_allclose(gd.energy(system, q0, v0), kinetic, rtol=1e-14)
-    np.testing.assert_allclose(hamiltonian(system, q0, p), kinetic, rtol=1e-14)
+    np.testing.assert_allclose(gd.hamilton.hamiltonian(system, q0, p), kinetic, rtol=1e-14)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("space", [Euclidean(2), Sphere(3, "polar"), Hyperbolic(2)], ids=repr)
+@pytest.mark.parametrize(
+    "space", [gd.spaces.Euclidean(2), gd.spaces.Sphere(3, "polar"), gd.spaces.Hyperbolic(2)], ids=repr
+)
 @pytest.mark.parametrize("stiffness", [1.0, None])
 def test_builders(space, stiffness):
     """Distances as asked for, at rest: no force, and a rigid body on its constraints."""

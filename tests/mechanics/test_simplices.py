@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn._geometry.models.spaces import Embedded, Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
 
 POINTS = jnp.array([[0.3, 0.1, -0.2], [-0.4, 0.2, 0.1], [0.1, -0.5, 0.3], [0.2, 0.3, 0.6]])
 
@@ -19,9 +18,9 @@ def odd(x):
 @pytest.mark.long
 def test_areas_in_an_odd_chart():
     """Of H³, whose triangles have a closed form, and its derivatives: 1e-12; seen 1e-15."""
-    x, space = 0.5 * POINTS[:3], Hyperbolic(3)
+    x, space = 0.5 * POINTS[:3], gd.spaces.Hyperbolic(3)
     wanted = jax.value_and_grad(lambda x: gd.cells.area(space, *jax.vmap(odd)(x)))(x)
-    found = jax.jit(jax.value_and_grad(lambda x: gd.cells.area(Embedded(odd, space, 3), *x)))(x)
+    found = jax.jit(jax.value_and_grad(lambda x: gd.cells.area(gd.spaces.Embedded(odd, space, 3), *x)))(x)
     np.testing.assert_allclose(found[0], wanted[0], rtol=1e-12)
     np.testing.assert_allclose(found[1], wanted[1], atol=1e-12)
 
@@ -29,8 +28,8 @@ def test_areas_in_an_odd_chart():
 @pytest.mark.long
 def test_long_edges_take_more_nodes():
     """Of S², a triangle of edges near 1.5, against the closed form: 1e-12; NaN with the nodes of short ones."""
-    x, space = 1.2 * POINTS[:3, :2], Sphere(2)
-    there = Embedded(odd, space, 2)
+    x, space = 1.2 * POINTS[:3, :2], gd.spaces.Sphere(2)
+    there = gd.spaces.Embedded(odd, space, 2)
     with pytest.warns(UserWarning, match="more nodes"):
         assert np.isnan(gd.cells.area(there, *x))
     wanted = gd.cells.area(space, *jax.vmap(odd)(x))
@@ -42,9 +41,9 @@ def test_long_edges_take_more_nodes():
 @pytest.mark.long
 def test_volume_in_an_odd_chart():
     """Of S³: 1e-12."""
-    x, space = 0.4 * POINTS, Sphere(3)
+    x, space = 0.4 * POINTS, gd.spaces.Sphere(3)
     wanted = gd.cells.volume(space, *jax.vmap(odd)(x))
-    np.testing.assert_allclose(gd.cells.volume(Embedded(odd, space, 3), *x), wanted, rtol=1e-12)
+    np.testing.assert_allclose(gd.cells.volume(gd.spaces.Embedded(odd, space, 3), *x), wanted, rtol=1e-12)
 
 
 @pytest.mark.long
@@ -69,8 +68,10 @@ def test_a_prism_in_a_product():
     """In S² × R a triangle that lies in S² × {z} has its area there."""
     x = 0.4 * POINTS[:3, :2]
     flat = jnp.concatenate([x, jnp.full((3, 1), 0.7)], axis=1)
-    wanted = gd.cells.area(Sphere(2), *x)
-    np.testing.assert_allclose(gd.cells.area(Product(Sphere(2), Euclidean(1)), *flat), wanted, rtol=1e-12)
+    wanted = gd.cells.area(gd.spaces.Sphere(2), *x)
+    np.testing.assert_allclose(
+        gd.cells.area(gd.spaces.Product(gd.spaces.Sphere(2), gd.spaces.Euclidean(1)), *flat), wanted, rtol=1e-12
+    )
 
 
 def test_what_is_not_resolved_is_nan():
@@ -91,5 +92,5 @@ def test_what_is_not_resolved_is_nan():
 def test_a_flat_triangle_in_a_curved_space():
     """No area, with the derivative zero that is promised."""
     line = jnp.array([[-0.1, 0.0, 0.0], [0.0, 0.0, 0.0], [0.1, 0.0, 0.0]])
-    value, slope = jax.jit(jax.value_and_grad(lambda x: gd.cells.area(Inhomogeneous(3), *x)))(line)
+    value, slope = jax.jit(jax.value_and_grad(lambda x: gd.cells.area(gd.spaces.Inhomogeneous(3), *x)))(line)
     assert value == 0 and bool(jnp.all(slope == 0))

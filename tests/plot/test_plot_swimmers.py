@@ -12,7 +12,6 @@ from matplotlib.transforms import Bbox
 
 import geodyn as gd
 from geodyn import swimmers
-from geodyn._control.families.families import StrokeFamily
 
 matplotlib.use("Agg")
 
@@ -249,7 +248,7 @@ def test_a_family_is_drawn_as_it_is():
     d = jnp.linspace(0.1, 0.5, 5)
     one = jnp.outer(d, jnp.array([0.0, 0.6, 0.8]))
     strokes, end = gd.FourierStroke.circle(1.0), gd.RESULTS.end_of_interval
-    family = StrokeFamily(d, one, d**2, 2 * one, d, d, d, strokes, (), None, end)
+    family = gd.StrokeFamily(d, one, d**2, 2 * one, d, d, d, strokes, (), None, end)
     drawn, same = gd.plot.family(family, ax=ax()), gd.plot.family(d, d**2, 2 * d, ax())
     for line, other in zip(drawn.lines, same.lines, strict=True):
         np.testing.assert_allclose(line.get_xydata(), other.get_xydata(), rtol=1e-12)
