@@ -181,7 +181,7 @@ def test_memory_of_reverse_mode(monkeypatch):
         return compiled(jnp.array(1.0)), compiled.memory_analysis().temp_size_in_bytes
 
     whole, memory = gradient()
-    monkeypatch.setattr(importlib.import_module("geodyn._integrators.integrate"), "STAGE_MEMORY", 2**18)
+    monkeypatch.setattr(importlib.import_module("geodyn._integrators.run"), "STAGE_MEMORY", 2**18)
     parts, memory_of_parts = gradient()
     monkeypatch.undo()
     jax.clear_caches()
