@@ -21,10 +21,17 @@ from jax.core import Tracer
 from geodyn._engine.devices import placed_anywhere
 from geodyn._engine.jit import as_pytree, jit
 from geodyn._engine.numerics.linalg import solve
-from geodyn._foundations.checks import check_indices, is_whole, returned
+from geodyn._foundations.checks import returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.indices import takes_by_index
 from geodyn._foundations.typing import Array, Bool, Count, Float, Numbers, Scalar
+from geodyn._geometry.manifold.arguments import (
+    check_dim,
+    check_embedding,
+    check_period,
+    check_signature,
+    check_traceable,
+)
+from geodyn._geometry.manifold.matrices import check_matrices, check_symmetric_matrix
 
 
 class AbstractMetric(eqx.Module):
@@ -102,6 +109,7 @@ class Domain(NamedTuple):
     holds: Callable[[Float[Array | np.ndarray, " n"]], Bool[Array | np.ndarray, ""]]
 
 
+# A comparison of x, so that `holds` is an array with the axes of a batch where x is traced.
 ANYWHERE = Domain("any x", lambda x: x[0] == x[0])
 
 
@@ -162,33 +170,16 @@ class Manifold(AbstractManifold):
     ):
         self.dim = check_dim(dim)
         self.period = check_period(period, self.dim)
-        self.signature = _signature_of(signature, self.dim)
+        self.signature = check_signature(signature, self.dim)
         check_traceable("metric", metric, self.dim, (self.dim, self.dim))
         self.function = as_pytree(metric)
         if embedding is not None:
-            _check_embedding(embedding, self.dim)
+            check_embedding(embedding, self.dim)
         self.embedding = None if embedding is None else as_pytree(embedding)
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         """The function at x."""
         return self.function(x)
-
-
-def _signature_of(signature: Any, dim: int) -> tuple[int, int]:
-    """(p, q) with p + q = dim; else ValueError."""
-    if signature is None:
-        return int(dim), 0
-
-    def counts(x: Any) -> bool:
-        return is_whole(x) and x >= 0
-
-    is_pair = isinstance(signature, tuple | list) and len(signature) == 2
-    if not is_pair or not all(map(counts, signature)) or sum(signature) != dim:
-        raise ValueError(
-            f"signature must be (p, q), the numbers of positive and negative squares, with p + q = dim = {dim}; "
-            f"got {signature!r}"
-        )
-    return tuple(map(int, signature))
 
 
 def signature_of(space: Any) -> tuple[int, int]:
@@ -202,6 +193,9 @@ def count_coordinates(space: AbstractMetric) -> int:
     return space.dim
 
 
+# How far the metric a period further may be from that here, in units of √eps of its size: a period that is given to
+# seven digits, such as 6.283185, passes, and one of six does not.
+SAME_METRIC = 100
 # The names of arguments that are tangent vectors and not points.
 VECTORS = "u", "v", "j", "dj"
 
@@ -209,7 +203,8 @@ VECTORS = "u", "v", "j", "dj"
 def checked_points(space: AbstractMetric, **points) -> list[Array]:
     """The points and vectors as arrays of floats; ValueError unless each is [n] and each point in the chart. A traced
     point outside of the chart becomes NaN."""
-    found, domain = checked_vectors(space, **points), domain_of(space)
+    found = checked_vectors(space, **points)
+    domain = domain_of(space)
     if domain is ANYWHERE:
         return found
     return [x if name in VECTORS else in_chart(space, name, x, domain) for name, x in zip(points, found)]
@@ -243,11 +238,12 @@ def _within(domain: Domain, x: Float[Array, " n"]) -> Float[Array, " n"]:
 def checked_vectors(space: AbstractMetric, **points) -> list[Array]:
     """The vectors as arrays of floats, all of one precision; ValueError unless each is [n]. That they are finite is
     found by `checked`."""
-    size, found = count_coordinates(space), [as_floats(x) for x in points.values()]
+    size = count_coordinates(space)
+    found = [as_floats(x) for x in points.values()]
     for name, point in zip(points, found):
         if point.shape != (size,):
-            row = ", the coordinates in one row;" if point.ndim != 1 else f" in this space of dim {space.dim},"
-            raise ValueError(f"{name} must have shape ({size},){row} got {point.shape}")
+            why = ", the coordinates in one row;" if point.ndim != 1 else f" in this space of dim {space.dim},"
+            raise ValueError(f"{name} must have shape ({size},){why} got {point.shape}")
     if any(x.dtype != found[0].dtype for x in found):
         return [x.astype(jnp.result_type(*found)) for x in found]
     return found
@@ -264,14 +260,15 @@ def as_floats(x: Any) -> Array:
 def at_a_point(function: Callable[..., Any]) -> Callable[..., Any]:
     """`jit` of function(space, x, …) for a point and vectors, given as arrays or lists of any numbers. The result
     raises ValueError unless each is [n], and, for concrete numbers, unless the metric at x is symmetric."""
-    compiled, signature = jit(function), inspect.signature(function)
+    compiled = jit(function)
+    parameters = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        space, *points = signature.bind(*args, **kwargs).arguments.items()
-        points = checked_points(space[1], **dict(points))
-        check_symmetric(space[1], points[0])
-        return compiled(space[1], *points)
+        (_, space), *named = parameters.bind(*args, **kwargs).arguments.items()
+        points = checked_points(space, **dict(named))
+        check_symmetric(space, points[0])
+        return compiled(space, *points)
 
     return call
 
@@ -279,18 +276,7 @@ def at_a_point(function: Callable[..., Any]) -> Callable[..., Any]:
 def check_symmetric(space: AbstractMetric, x: Float[Array, " n"]) -> None:
     """Raises ValueError unless the metric of the space at x is symmetric, for concrete numbers."""
     if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((space, x))):
-        _check_symmetric(x, _metric(space, x))
-
-
-def _check_symmetric(x: Float[Array, " n"], g: Array) -> None:
-    """Raises ValueError unless the metric g at x is symmetric, for concrete numbers."""
-    if isinstance(g, Tracer):
-        return
-    known = np.asarray(g)
-    if (known == known.T).all():  # It takes a quarter of the time of what minds NaN.
-        return
-    if not np.array_equal(known, known.T, equal_nan=True) and not _is_symmetric(*_scale(known)):
-        raise ValueError(_not_symmetric(x, known))
+        check_symmetric_matrix(x, _metric(space, x))
 
 
 @jit
@@ -322,7 +308,7 @@ def inner(space: AbstractMetric, x: Numbers, u: Numbers, v: Numbers) -> Scalar:
     """
     x, u, v = checked_points(space, x=x, u=u, v=v)
     product, g = _inner(space, x, u, v)
-    _check_symmetric(x, g)
+    check_symmetric_matrix(x, g)
     return product
 
 
@@ -365,6 +351,7 @@ def norm(space: AbstractMetric, x: Numbers, v: Numbers) -> Scalar:
 def safe_sqrt(square: Scalar) -> Scalar:
     """√square, whose derivatives at 0 are given as 0 instead of infinity; NaN where square < 0."""
     zero = square == 0
+    # The root is taken of 1 there: an infinite derivative would be NaN though the outer choice leaves it out.
     return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, square)))
 
 
@@ -433,7 +420,9 @@ def riemann(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n n
 @functools.singledispatch
 def riemann_of(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n n n"]:
     """The computation of `riemann`; spaces with another formula register here."""
-    gamma, derivative = christoffel(space, x), jax.jacfwd(lambda y: christoffel(space, y))(x)
+    gamma = christoffel(space, x)
+    derivative = jax.jacfwd(lambda y: christoffel(space, y))(x)  # [a, d, b, c] = ∂_c Γ^a_db
+    # The terms that are added; those that are subtracted are the same with c and d exchanged.
     half = derivative.transpose(0, 2, 3, 1) + jnp.einsum("ace,edb->abcd", gamma, gamma)
     return half - half.swapaxes(2, 3)
 
@@ -519,8 +508,8 @@ def sectional_curvature(
         0.000000
     """
     g = space.metric(x)
-    area = (u @ g @ u) * (v @ g @ v) - (u @ g @ v) ** 2
-    return jnp.einsum("abcd,a,b,c,d", riemann(space, x), g @ u, v, u, v) / area
+    squared_area = (u @ g @ u) * (v @ g @ v) - (u @ g @ v) ** 2
+    return jnp.einsum("abcd,a,b,c,d", riemann(space, x), g @ u, v, u, v) / squared_area
 
 
 @checked
@@ -560,39 +549,15 @@ def killing_defect(space: AbstractManifold, field: Callable[[Array], Array], x: 
             raise ValueError(f"field must return v{list(x.shape)}, a vector of the space; got shape {v.shape}")
         return v.astype(x.dtype)
 
-    g, along = jax.jvp(space.metric, (x,), (vector(x),))
-    lowered = g @ jax.jacfwd(vector)(x)
-    return along + lowered + lowered.T
+    g, change_along = jax.jvp(space.metric, (x,), (vector(x),))
+    lowered = g @ jax.jacfwd(vector)(x)  # [a, b] = g_ac ∂_b K^c
+    return change_along + lowered + lowered.T
 
 
 def _raise_index(g: Float[Array, "n n"], tensor: Array) -> Array:
-    """g⁻¹ applied to the first index."""
+    """g⁻¹ applied to the first index, in one system of equations for each value of the others."""
     flat = tensor.reshape(g.shape[0], -1)
     return jax.vmap(solve, in_axes=(None, 1), out_axes=1)(g, flat).reshape(tensor.shape)
-
-
-def check_dim(dim: Any, least: int = 1) -> int:
-    """`dim` if it is a whole number ≥ least; else ValueError."""
-    if not is_whole(dim) or dim < least:
-        raise ValueError(f"dim must be a whole number >= {least}, got {dim!r}")
-    return int(dim)
-
-
-def check_period(period: Any, dim: int) -> tuple[float, ...] | None:
-    """The periods of the coordinates, infinite for coordinates that are not periodic; None if none is. Raises
-    ValueError unless they are positive and one for each."""
-    if period is None:
-        return None
-    try:
-        values = tuple(np.inf if p is None else float(p) for p in period)
-    except (TypeError, ValueError, jax.errors.ConcretizationTypeError):
-        values = ()
-    if len(values) != dim or not all(p > 0 for p in values):
-        raise ValueError(
-            f"period must be {dim} positive numbers, one for each coordinate, None or infinite where it has none; got "
-            f"{period!r}"
-        )
-    return None if np.all(np.isinf(values)) else values
 
 
 @functools.singledispatch
@@ -600,38 +565,6 @@ def period_of(space: AbstractMetric) -> tuple[float, ...] | None:
     """The periods of the coordinates of a space; None if none is periodic. Spaces made of other spaces register
     here."""
     return check_period(getattr(space, "period", None), space.dim)
-
-
-def check_traceable(name: str, function: Any, dim: int, shape: tuple[int, ...], words: str = "") -> None:
-    """Raises ValueError unless `function` maps floats x[dim] to floats of `shape` and is written with jax.numpy."""
-    if not callable(function):
-        raise ValueError(f"{name} must be a function of x[{dim}] written with jax.numpy, got {function!r}")
-    point = jax.ShapeDtypeStruct((dim,), jnp.result_type(float))
-    try:
-        program, y = jax.make_jaxpr(function, return_shape=True)(point)
-    except (TypeError, ValueError) as error:
-        cause = error.__cause__ or error
-        if not isinstance(cause, jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError):
-            raise
-        raise ValueError(
-            f"{name} cannot be traced ({type(cause).__name__}): write it with jax.numpy (jnp.sin, jnp.stack) "
-            "instead of math, numpy, float() or an `if` on x, and do not fill an array made by numpy"
-        ) from None
-    wanted = f"{name} must map x of shape ({dim},) to a floating-point array of shape {shape}"
-    if not isinstance(y, jax.ShapeDtypeStruct):
-        raise ValueError(f"{wanted}; it returned a {type(y).__name__}: join its parts with jnp.array or jnp.stack")
-    if y.shape != shape or not jnp.issubdtype(y.dtype, jnp.floating):
-        raise ValueError(f"{wanted}; it returned shape {y.shape} of {y.dtype}{words}")
-    if takes_by_index(program.jaxpr):
-        check_indices(name, function, point)
-
-
-def _check_embedding(function: Any, dim: int) -> None:
-    """Raises ValueError unless `function` maps x[dim] to a point of the plane or of ordinary space."""
-    try:
-        check_traceable("embedding", function, dim, (3,))
-    except ValueError:
-        check_traceable("embedding", function, dim, (2,))
 
 
 def check_metric(space: AbstractManifold, x: Numbers, *, signature: tuple[int, int] | None = None) -> None:
@@ -657,18 +590,26 @@ def check_metric(space: AbstractManifold, x: Numbers, *, signature: tuple[int, i
             f"x = {points[np.argmin(inside)].tolist()} is no point of {type(space).__name__}: this chart has "
             f"{domain_of(space).words}"
         )
-    _check_matrices(space, metrics, points, signature or (space.dim, 0))
+    check_matrices(metrics, points, wanted=signature or (space.dim, 0), declared=signature_of(space))
     _check_periods(space, points, metrics)
 
 
 def _check_periods(
     space: AbstractManifold, points: Float[np.ndarray, "P n"], metrics: Float[np.ndarray, "P n n"]
 ) -> None:
-    for i, period in enumerate(period_of(space) or ()):
+    """Raises ValueError where the metric is not the same a period further."""
+    periods = period_of(space)
+    if periods is None:
+        return
+    squares = np.einsum("pii->pi", np.abs(metrics))
+    # No entry of a positive definite matrix is larger than that.
+    size = np.sqrt(np.einsum("pi,pj->pij", squares, squares))
+    tolerance = SAME_METRIC * np.finfo(metrics.dtype).eps ** 0.5 * size
+    axes = np.eye(space.dim, dtype=points.dtype)
+    for i, period in enumerate(periods):
         if np.isfinite(period):
-            there = np.asarray(_metrics(space, points + period * np.eye(space.dim, dtype=points.dtype)[i])[0])
-            size = np.sqrt(np.einsum("pi,pj->pij", *[np.einsum("pii->pi", np.abs(metrics))] * 2))
-            if np.any(np.abs(there - metrics) > 100 * np.finfo(metrics.dtype).eps ** 0.5 * size):
+            there = np.asarray(_metrics(space, points + period * axes[i])[0])
+            if np.any(np.abs(there - metrics) > tolerance):
                 raise ValueError(
                     f"the metric is not the same a period further: period[{i}] is {period}, and from "
                     f"{points[0].tolist()} on it changes from\n{metrics[0]} to\n{there[0]}"
@@ -678,51 +619,3 @@ def _check_periods(
 @jit
 def _metrics(space: AbstractManifold, points: Float[Array, "P n"]) -> tuple[Array, Bool[Array, " P"]]:
     return jax.vmap(lambda x: (space.metric(x), domain_of(space).holds(x)))(points)
-
-
-def _check_matrices(space: AbstractManifold, g: np.ndarray, points: np.ndarray, signature: tuple[int, int]) -> None:
-    """Raises ValueError unless each of the matrices g[N, n, n] at points[N, n] is finite, symmetric and of this
-    signature."""
-    finite = np.isfinite(g).all(axis=(1, 2))
-    if not finite.all():
-        x, g = points[np.argmin(finite)], g[np.argmin(finite)]
-        raise ValueError(
-            f"the metric at x = {x.tolist()} is not finite:\n{g}\nMove x off the singular points of the chart, or use "
-            "another chart"
-        )
-    # Congruent scaling keeps the signs (Sylvester) and makes the verdict independent of the coordinates' units.
-    scaled, tolerance = _scale(g)
-    if not (symmetric := _is_symmetric(scaled, tolerance)).all():
-        raise ValueError(_not_symmetric(points[np.argmin(symmetric)], g[np.argmin(symmetric)]))
-    eigenvalues = np.linalg.eigvalsh(scaled)
-    signs = [np.sum(sign * eigenvalues > tolerance, axis=1) for sign in (1, -1)]
-    if not (right := (signs[0] == signature[0]) & (signs[1] == signature[1])).all():
-        x, g, positive, negative = (a[np.argmin(right)] for a in (points, g, *signs))
-        wanted = "positive definite" if signature[1] == 0 else f"of signature {signature}"
-        singular = "x is a singular point of the chart"
-        declare = "declare it: Manifold(…, signature=(p, q))"
-        if signature_of(space) == (positive, negative):
-            declare = "dynamics needs a positive definite one; for free motion take gd.geodesic"
-        remedy = singular if positive + negative < len(x) else declare
-        raise ValueError(
-            f"the metric at x = {x.tolist()} must be {wanted}, but it has {positive} positive and {negative} negative "
-            f"squares in {len(x)} dimensions: {remedy}. It is\n{g}"
-        )
-
-
-def _scale(g: np.ndarray) -> tuple[np.ndarray, float]:
-    """(the metrics g[..., n, n] in units in which the largest entries of their rows are about 1, the size of rounding
-    errors in them)."""
-    scale = np.sqrt(np.max(np.abs(g), axis=-1))
-    scale[scale == 0] = 1
-    return g / scale[..., :, None] / scale[..., None, :], 16 * g.shape[-1] * float(np.finfo(g.dtype).eps)
-
-
-def _is_symmetric(scaled: np.ndarray, tolerance: float) -> np.ndarray | np.bool_:
-    return ~(np.max(np.abs(scaled - np.swapaxes(scaled, -1, -2)), axis=(-1, -2)) > tolerance)
-
-
-def _not_symmetric(x: Array | np.ndarray, g: Array | np.ndarray) -> str:
-    return (
-        f"the metric at x = {x.tolist()} must be symmetric, got\n{g}\nReturn (g + g.T) / 2 if only rounding is at fault"
-    )

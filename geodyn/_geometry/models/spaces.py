@@ -22,17 +22,8 @@ from geodyn._engine.numerics.linalg import solve
 from geodyn._foundations.checks import shown
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Scalar
-from geodyn._geometry.manifold.manifold import (
-    AbstractManifold,
-    Domain,
-    check_dim,
-    check_period,
-    check_traceable,
-    diameter_of,
-    domain_of,
-    period_of,
-    within,
-)
+from geodyn._geometry.manifold.arguments import check_dim, check_period, check_traceable
+from geodyn._geometry.manifold.manifold import AbstractManifold, Domain, diameter_of, domain_of, period_of, within
 from geodyn._geometry.models.charts import (
     AbstractChart,
     Ball,
