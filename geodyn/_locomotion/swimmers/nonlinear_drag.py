@@ -85,7 +85,7 @@ class AbstractResistedLinks(AbstractLinks, AbstractForceBalance):
         places, rates = jax.jvp(self.links, (r,), (rdot,))
         return link_velocities(places, rates, xi)
 
-    def resistance(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]):
+    def resistance(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
         velocities, pull = jax.vjp(lambda xi: self.velocities(r, xi, rdot), xi)
         # By the principle of virtual work forces go back by the transpose of what takes velocities there.
         return pull(self.forces(velocities))[0]
@@ -148,7 +148,7 @@ def _by_series(y: Float[Array, " n"], a: Float[Array, " n"], e: Scalar) -> Float
 
 
 @line_integral.def_jvp
-def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
+def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
     y, a, e = primals
     dy, da, de = tangents
     value = line_integral(y, a, e)
@@ -201,7 +201,7 @@ def dry_integral(y: Float[Array, " n"], a: Float[Array, " n"]) -> Float[Array, "
 
 
 @dry_integral.def_jvp
-def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
+def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
     y, a = primals
     dy, da = tangents
     value = dry_integral(y, a)
@@ -350,7 +350,7 @@ class PowerLawLinks(AbstractResistedChain):
         check_links("PowerLawLinks", self.lengths, "drag", self.drag)
         check_power("PowerLawLinks", self.power)
 
-    def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]):
+    def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
         return linear_velocity(self, self.drag, r, rdot)
 
     def forces(self, velocities: Float[Array, "L 3"]) -> Float[Array, "L 3"]:
@@ -410,7 +410,7 @@ class CarreauLinks(AbstractResistedChain):
         require_positive("CarreauLinks", speed=self.speed)
         check_power("CarreauLinks", self.power)
 
-    def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]):
+    def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
         return linear_velocity(self, self.drag, r, rdot)
 
     def forces(self, velocities: Float[Array, "L 3"]) -> Float[Array, "L 3"]:
@@ -491,7 +491,7 @@ class DryLinks(AbstractResistedChain):
                 " Coulomb's law."
             )
 
-    def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]):
+    def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
         start = linear_velocity(self, self.friction, r, rdot)
         least = least_creep(rdot.dtype) if self.creep is None else self.creep
         return creeping_guess(self, r, rdot, start, jnp.asarray(least, rdot.dtype))
@@ -542,51 +542,61 @@ def opposite_forces(friction: Float[Array, "2"], lines: Lines) -> Float[Array, "
     """The forces along and across links and the torques, if a piece ds that moves with (v_t, v_n) is resisted against
     its velocity with the force μ ds, `μ² v² = μ_t² v_t² + μ_n² v_n²`.
 
-    With the tangent x of the direction of the velocity the forces are √(μ_t² + μ_n² x²) (1, x) / (1 + x²), whose
-    integrals by x are elementary.
+    With the tangent x = (c + w s)/a of the direction of the velocity at the distance s from the middle of a link the
+    forces are √(μ_t² + μ_n² x²) (1, x) / (1 + x²), whose integrals by x are elementary.
     """
-    p = friction[0]
-    q = friction[1]
+    mu_t = friction[0]
+    mu_n = friction[1]
     a = lines.reach
     c = lines.across
-    w = lines.turning
-    half = lines.half
+    by_turning = jnp.abs(lines.turning) * lines.half
     # Nearly parallel as velocities, and as velocities times the coefficients of friction.
-    by_turning = jnp.abs(w) * half
     is_parallel = by_turning <= NEARLY_PARALLEL * jnp.hypot(a, c)
-    is_parallel = is_parallel & (q * by_turning <= NEARLY_PARALLEL * jnp.hypot(p * a, q * c))
-
-    # By Gauss's rule.
-    s: Float[Array, "L G"] = half[:, None] * jnp.asarray(GAUSS_NODES, a.dtype)[None]
-    x = (c[:, None] + w[:, None] * s) / a[:, None]
-    weights = half[:, None] * jnp.asarray(GAUSS_WEIGHTS, a.dtype)[None]
-    density = weights * jnp.sqrt(p**2 + (q * x) ** 2) / (1 + x**2)
-    factors = (jnp.ones_like(x), x, s * x)
-    by_rule = jnp.stack([jnp.sum(factor * density, axis=1) for factor in factors], axis=1)
-
-    # In closed form, with s = (a x − c)/w and ds = a/w dx, and with a harmless w where the other form is taken.
-    w = jnp.where(is_parallel, 1.0, w)
-    before = _opposite_integrals(p, q, (c - w * half) / a)
-    after = _opposite_integrals(p, q, (c + w * half) / a)
-    integrals = (after - before) * a[:, None] / w[:, None]
-    of_one, of_x, of_square = integrals.T
-    moment = (a * of_square - c * of_x) / w
-    closed = jnp.stack([of_one, of_x, moment], axis=1)
+    is_parallel = is_parallel & (mu_n * by_turning <= NEARLY_PARALLEL * jnp.hypot(mu_t * a, mu_n * c))
+    by_rule = _opposite_by_rule(mu_t, mu_n, lines)
+    # The closed form divides by the turning: it takes a harmless one where the other form is taken.
+    turning = jnp.where(is_parallel, 1.0, lines.turning)
+    closed = _opposite_in_closed_form(mu_t, mu_n, lines._replace(turning=turning))
     forces = jnp.where(is_parallel[:, None], by_rule, closed)
     # These are the forces of links that move along themselves with `reach`, which creep makes larger than their speed.
     one = jnp.ones_like(a)
     return forces * jnp.stack([lines.along / a, one, one], axis=1)
 
 
-def _opposite_integrals(p: Scalar, q: Scalar, x: Float[Array, " L"]) -> Float[Array, "L 3"]:
-    """∫ √(p² + q² x²) (1, x, x²) / (1 + x²) dx, up to constants."""
-    size = jnp.sqrt(p**2 + (q * x) ** 2)
-    d = p**2 - q**2
-    area_sine = dry_integral(q * x, p + 0 * x)  # asinh(q x/p)
-    of_one = q * area_sine + d * inverse_tangent(d, x / size)
+def _opposite_by_rule(mu_t: Scalar, mu_n: Scalar, lines: Lines) -> Float[Array, "L 3"]:
+    """The integrals √(μ_t² + μ_n² x²) (1, x, s x) / (1 + x²) ds over the links by Gauss's rule."""
+    a = lines.reach
+    half = lines.half
+    s: Float[Array, "L G"] = half[:, None] * jnp.asarray(GAUSS_NODES, a.dtype)[None]
+    x = (lines.across[:, None] + lines.turning[:, None] * s) / a[:, None]
+    weights = half[:, None] * jnp.asarray(GAUSS_WEIGHTS, a.dtype)[None]
+    density = weights * jnp.sqrt(mu_t**2 + (mu_n * x) ** 2) / (1 + x**2)
+    factors = (jnp.ones_like(x), x, s * x)
+    return jnp.stack([jnp.sum(factor * density, axis=1) for factor in factors], axis=1)
+
+
+def _opposite_in_closed_form(mu_t: Scalar, mu_n: Scalar, lines: Lines) -> Float[Array, "L 3"]:
+    """The integrals of `_opposite_by_rule` in closed form, with s = (a x − c)/w and ds = a/w dx."""
+    a = lines.reach
+    c = lines.across
+    w = lines.turning
+    before = _opposite_integrals(mu_t, mu_n, (c - w * lines.half) / a)
+    after = _opposite_integrals(mu_t, mu_n, (c + w * lines.half) / a)
+    integrals = (after - before) * a[:, None] / w[:, None]
+    of_one, of_x, of_square = integrals.T
+    moment = (a * of_square - c * of_x) / w
+    return jnp.stack([of_one, of_x, moment], axis=1)
+
+
+def _opposite_integrals(mu_t: Scalar, mu_n: Scalar, x: Float[Array, " L"]) -> Float[Array, "L 3"]:
+    """∫ √(μ_t² + μ_n² x²) (1, x, x²) / (1 + x²) dx, up to constants."""
+    size = jnp.sqrt(mu_t**2 + (mu_n * x) ** 2)
+    d = mu_t**2 - mu_n**2
+    area_sine = dry_integral(mu_n * x, mu_t + 0 * x)  # asinh(μ_n x/μ_t)
+    of_one = mu_n * area_sine + d * inverse_tangent(d, x / size)
     of_x = size - d * inverse_tangent(-d, 1 / size)
     # x²/(1 + x²) is 1 − 1/(1 + x²).
-    of_square = (x * size + p**2 / q * area_sine) / 2 - of_one
+    of_square = (x * size + mu_t**2 / mu_n * area_sine) / 2 - of_one
     return jnp.stack([of_one, of_x, of_square], axis=1)
 
 
