@@ -112,6 +112,7 @@ def variations(
     modes = problem.modes(x)
     balance = jnp.ravel(modes @ unbalanced)
     dbalance = jnp.tensordot(modes, dunbalanced, 1).reshape(balance.size, basis.shape[2])
+    # The weights are those of (cost, miss, late, balance, gaps, gaps to obstacles), in this order.
     between = late.size + balance.size + gaps.size
     poses = _of_poses(problem, x, xi, dxi, weights, between)
     before = 1 + poses.miss.size + late.size
@@ -192,7 +193,9 @@ def lowest_direction(
     metric of `second_variation`: from a saddle the energy falls that way, and against it."""
     problem, x, hessian, jacobian = without_derivatives((problem, x, hessian, jacobian))
     tangent, _ = _tangent_basis(problem, x, jacobian)
-    return jnp.linalg.eigh(tangent @ hessian @ tangent.T)[1][:, 0] @ tangent
+    _, vectors = jnp.linalg.eigh(tangent @ hessian @ tangent.T)
+    lowest = vectors[:, 0]  # The eigenvalues ascend.
+    return lowest @ tangent
 
 
 def _tangent_basis(
@@ -434,10 +437,12 @@ def _clearance(
 
     shapes = shapes_of(flat)
 
-    def gaps_at(g: Float[Array, "e e"], r: Float[Array, " m"], weights: Float[Array, " o"]):
+    def gaps_at(
+        g: Float[Array, "e e"], r: Float[Array, " m"], weights: Float[Array, " o"]
+    ) -> tuple[Float[Array, " o"], Float[Array, "o c"], Float[Array, "c c"]]:
         def gaps_after(change: Float[Array, " c"]) -> Float[Array, " o"]:
-            turn, bend = jnp.split(change, [group.dim])
-            return problem.clearance(group.compose(group.exp(turn), g), r + bend)
+            phi, dr = jnp.split(change, [group.dim])
+            return problem.clearance(group.compose(group.exp(phi), g), r + dr)
 
         return _with_derivatives(gaps_after, jnp.zeros(group.dim + r.size, r.dtype), weights)
 

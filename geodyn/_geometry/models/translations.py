@@ -126,11 +126,13 @@ class MovingSL2(AbstractMovingFrame):
         return jnp.stack([-of[0] / of[1], 1 / of[1], -of[2]])
 
     def is_far(self, x: Float[Array, " n"]) -> Bool[Array, ""]:
-        # The metric of the half plane measures lengths in heights y above its boundary.
+        # The metric of the half plane measures lengths in heights y above its boundary: these are lengths of about 1,
+        # aside arcosh 3/2 = 0.96, in height log 2 = 0.69.
         far_aside = jnp.abs(x[0]) > x[1]
         far_in_height = (x[1] > 2) | (x[1] < 0.5)
         far_along_fibre = jnp.abs(x[2]) > 1
         return far_aside | far_in_height | far_along_fibre
 
     def nearby(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
+        # Any element none of whose coordinates is that of the identity.
         return jnp.asarray([0.4, 1.5, 0.2], x.dtype)

@@ -8,10 +8,11 @@ import numpy as np
 from geodyn._engine.numerics.bands import Banded, Full
 from geodyn._integrators.contract.system import Couplings
 
-# As many evaluations as three blocks have columns make a banded matrix: with few blocks that saves little.
+# As many evaluations as three blocks have columns make a banded matrix: with eight blocks these are three eighths of
+# those of a dense one, and with fewer blocks that saves little.
 FEWEST_BLOCKS = 8
-# With fewer unknowns a dense matrix costs less.
-LARGEST = 64
+# Of so few unknowns a dense matrix costs less.
+MOST_DENSE = 64
 
 
 @lru_cache
@@ -19,7 +20,7 @@ def form_of(couplings: Couplings | None, stages: int, n: int, sets: int, far: bo
     """The structure of matrices on n coordinates and `sets` sets of multipliers for each of the `stages`: `Banded` if
     there are many points and few of them in a band, else `Full`. `far` says that the constraints depend on the
     forces."""
-    if couplings is None or stages * (n + sets * len(couplings.rows)) <= LARGEST:
+    if couplings is None or stages * (n + sets * len(couplings.rows)) <= MOST_DENSE:
         return Full()
     place, width = placed_in_line(couplings)
     # Coupled points are in one block, or in two neighbouring ones, if a block is as wide as the band. A constraint that
@@ -32,14 +33,19 @@ def form_of(couplings: Couplings | None, stages: int, n: int, sets: int, far: bo
     of_coordinates = np.repeat(block, n // couplings.points)
     of_constraints = [max(block[list(points)]) for points in couplings.rows]
     of_column = np.concatenate([of_coordinates, *[of_constraints] * sets]).astype(int)
-    counts = np.bincount(of_column)
-    # The columns block by block, each with its number within the block; places that are left name no column.
-    order = np.argsort(of_column, kind="stable")
+    return Banded(_columns_of_blocks(of_column), len(of_column))
+
+
+def _columns_of_blocks(block: np.ndarray) -> np.ndarray:
+    """The columns [b, w] of each of the b blocks, from the block of each column. Places that are left hold the number
+    of all columns, which is no column."""
+    counts = np.bincount(block)
+    order = np.argsort(block, kind="stable")
     firsts = np.cumsum(counts) - counts
     within = np.arange(len(order)) - np.repeat(firsts, counts)
-    blocks = np.full((len(counts), counts.max()), len(of_column))
-    blocks[of_column[order], within] = order
-    return Banded(blocks, len(of_column))
+    columns = np.full((len(counts), counts.max()), len(block))
+    columns[block[order], within] = order
+    return columns
 
 
 def placed_in_line(couplings: Couplings) -> tuple[np.ndarray, int]:

@@ -39,7 +39,8 @@ LARGEST_DEFECT = 1e-3
 
 
 class Boundaries(NamedTuple):
-    """Closed curves in the frames of their bodies, at M equally spaced parameters s from 0 to 2π, counterclockwise."""
+    """Closed curves y(s) in the frames of their bodies, counterclockwise: the points y, the slopes y' and the bends y''
+    at M equally spaced parameters s from 0 to 2π."""
 
     points: Float[Array, "L M 2"]
     slopes: Float[Array, "L M 2"]
@@ -47,8 +48,9 @@ class Boundaries(NamedTuple):
 
 
 class Alone(NamedTuple):
-    """What belongs to each body alone, at n nodes: its part of K; the functions h of unit velocities along x and y of
-    its frame and of a unit turn about the origin of this; g times the weights of the nodes."""
+    """What belongs to each body alone, at n nodes: its part of K, the `layers`; for unit velocities along x and y of
+    its frame and a unit turn about the origin of this, the functions h, `inner`, and the `fluxes`, g times the weights
+    of the nodes; and the `defects`, by how much the double layer of the density 1 differs from ½."""
 
     layers: Float[Array, "L n n"]
     inner: Float[Array, "L n 3"]
@@ -160,33 +162,54 @@ def _alone(points: Float[Array, "M 2"], slopes: Float[Array, "M 2"], bends: Floa
     """What belongs to one body: every `FINER`-th of the points is a node."""
     total = points.shape[0]
     nodes = total // FINER
-    interpolation = jnp.asarray(_interpolation(nodes, total), points.dtype)
     at = points[::FINER]
     tangent = slopes[::FINER]
-    away = points[None] - at[:, None]
-    is_same = jnp.asarray(np.arange(total)[None] == FINER * np.arange(nodes)[:, None])
-    squared = jnp.where(is_same, 1.0, jnp.sum(away**2, axis=2))
-    # The kernel y'/(y − x)/2π of Cauchy's integral, in complex numbers, times the weight 2π/total of a point. Its
-    # imaginary part is the double layer, which at y = x is half of the curvature times |y'|; its real part is singular.
-    curvature = _cross(slopes, bends) / jnp.sum(slopes**2, axis=1)
-    turning = jnp.where(is_same, curvature[None] / 2, _cross(away, slopes[None]) / squared) / total
-    radial = jnp.where(is_same, 0.0, jnp.sum(away * slopes[None], axis=2) / squared) / total
+    interpolation = jnp.asarray(_interpolation(nodes, total), points.dtype)
+    radial, turning = _cauchy_kernel(points, slopes, bends)
     layer = turning @ interpolation
     # The flux through the boundary at unit velocities is the normal, and at a unit turn its moment.
     normal = jnp.stack([tangent[:, 1], -tangent[:, 0]], axis=1)
     moment = _cross(at, normal)
     flux = jnp.concatenate([normal, moment[:, None]], axis=1) * (2 * np.pi / nodes)
-    # For a unit turn: the density whose layer is the conjugate of h, and then h. Of the density μ the differences
-    # μ(y) − μ(x) make the singular part finite, and their product with it at y = x the derivative of μ.
-    conjugate = -jnp.sum(at**2, axis=1) / 2
-    density = jnp.linalg.solve(layer + jnp.eye(nodes, dtype=at.dtype) / 2, conjugate)
-    differences = (interpolation @ density)[None] - density[:, None]
-    change = jnp.asarray(_differentiation(nodes), at.dtype) @ density
-    of_turn = jnp.sum(radial * differences, axis=1) + change / total
+    of_turn = _inner_of_turn(at, layer, radial, interpolation)
     inner = jnp.concatenate([at, of_turn[:, None]], axis=1)
     # The double layer of the density 1 is ½ on its own boundary.
     defect = jnp.sum(turning, axis=1) - 0.5
     return Alone(layer, inner, flux, defect)
+
+
+def _cauchy_kernel(
+    points: Float[Array, "M 2"], slopes: Float[Array, "M 2"], bends: Float[Array, "M 2"]
+) -> tuple[Float[Array, "n M"], Float[Array, "n M"]]:
+    """The real and the imaginary part of the kernel y'/(y − x)/2π of Cauchy's integral, in complex numbers, times the
+    weight 2π/M of a point y, at the nodes x. The imaginary part is the double layer, which at y = x is half of the
+    curvature times |y'|. The real part is singular there, and given as 0."""
+    total = points.shape[0]
+    nodes = total // FINER
+    away = points[None] - points[::FINER][:, None]
+    is_same = jnp.asarray(np.arange(total)[None] == FINER * np.arange(nodes)[:, None])
+    squared = jnp.where(is_same, 1.0, jnp.sum(away**2, axis=2))
+    curvature = _cross(slopes, bends) / jnp.sum(slopes**2, axis=1)
+    turning = jnp.where(is_same, curvature[None] / 2, _cross(away, slopes[None]) / squared) / total
+    radial = jnp.where(is_same, 0.0, jnp.sum(away * slopes[None], axis=2) / squared) / total
+    return radial, turning
+
+
+def _inner_of_turn(
+    at: Float[Array, "n 2"],
+    layer: Float[Array, "n n"],
+    radial: Float[Array, "n M"],
+    interpolation: Float[Array, "M n"],
+) -> Float[Array, " n"]:
+    """The function h of a unit turn at the nodes: the real part of a Cauchy integral whose imaginary part is known."""
+    nodes, total = radial.shape
+    conjugate = -jnp.sum(at**2, axis=1) / 2
+    density = jnp.linalg.solve(layer + jnp.eye(nodes, dtype=at.dtype) / 2, conjugate)
+    # The differences μ(y) − μ(x) of the density μ make the singular part finite, and their product with it at y = x is
+    # the derivative of μ.
+    differences = (interpolation @ density)[None] - density[:, None]
+    change = jnp.asarray(_differentiation(nodes), at.dtype) @ density
+    return jnp.sum(radial * differences, axis=1) + change / total
 
 
 def _layers_on_others(
