@@ -14,9 +14,18 @@ from tqdm import tqdm
 from geodyn._foundations.progress import compiling
 from geodyn._integrators.saving.checkpoint import Piece, read_pieces, write_piece
 
-PARTS, SHORTEST_PART, LONGEST_PART = 200, 100, 2**22
+# The parts of a run in view: so many steps of its progress bar.
+PARTS = 200
+# The fewest steps of a part, since each call of the program takes as long as many steps.
+SHORTEST_PART = 100
+# The most steps of a part times the numbers of a state. They take 0.1 to 1 s, so that Ctrl-C is heeded soon.
+LONGEST_PART = 2**22
+# The time in seconds between two files of a checkpoint: what a run that is killed loses at most.
 SECONDS = 5.0
-ROOMS, FEW_PARTS = (512, 8192), 2
+# The rows for which programs have room: few sizes, since each is a program to compile. A run that is not in view takes
+# the small one if it is done after FEW_PARTS of these, so that short runs do not fill arrays of 8192 rows.
+ROOMS = (512, 8192)
+FEW_PARTS = 2
 
 
 class Plan(NamedTuple):

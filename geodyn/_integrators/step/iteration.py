@@ -20,6 +20,8 @@ MOST_PLAIN = 40
 # The same for a contraction to 0.05. A matrix that contracts less belongs to too distant a place, and the next one is
 # formed at the last iterate.
 MOST_WITH_MATRIX = 12
+# Of 800 random steps of a double pendulum and of a Kepler orbit, many of them far too long, five matrices solve 592,
+# and thirty 4 more. They help where steps are longer still, which had better fail than be solved somewhere.
 MOST_MATRICES = 5
 
 

@@ -39,12 +39,14 @@ from geodyn._integrators.impacts.coulomb import Frame, creates, frame, impact, p
 from geodyn._integrators.impacts.gaps import accelerations, expansion, gap_state, most_urgent, rounding
 from geodyn._integrators.step.methods import AbstractStepper, Advanced, advice
 
-# Strikes that follow on each other in a step, such as those that run through a row of balls.
+# Strikes that follow on each other in a step, such as those that run through a row of balls: eight lead to the end of a
+# row of nine equal ones. In a row of ten the last two leave together, with half of the velocity each.
 STRIKES = 8
 # Each iteration leaves a part O(h) of the error. If it is 0.03, ten of them come to rounding; if it is 0.16, to the
 # square root of that, at which they count as converged.
 FIXED_POINT = 10
-# Each correction, with the gradients of the middle of the step, leaves a part O(h) of what was wrong.
+# Each correction, with the gradients of the middle of the step, leaves a part O(h) of what was wrong: of gaps that are
+# wrong by O(h²) three leave O(h⁵), less than the error O(h³) of a step.
 CORRECTIONS = 3
 
 
