@@ -315,7 +315,8 @@ def _without_derivative(
     digit. `ends` are the states at the start and at the end."""
     t = t0 + h * every * jnp.arange(len(rows[0]))
     begin, end = ends
-    *_, result = judge(system, method, h, begin.step == 0, end, no_facts(h.dtype), (t, *rows), None, most)
+    is_first = begin.step == 0
+    *_, result = native_of(judge, system, method, h, is_first, end, no_facts(h.dtype), (t, *rows), None, most)
     has_no_digit = (result == RESULTS.digits_lost) | (result == RESULTS.under_resolved)
     return jnp.isnan(rows[0][:, 0]) | has_no_digit
 
