@@ -29,8 +29,8 @@ from geodyn._integrators.step.methods import AbstractCollocation, AbstractMethod
 from geodyn._integrators.step.path import Whole, path, walk
 from geodyn._integrators.steppers.stepper import run_stepper, start_stepper
 
-# The memory in bytes that reverse mode may take for the stage values of a run: 256 MiB, so that several such runs find
-# room on a small machine. Longer runs are computed a second time, piece by piece.
+# The memory in bytes that reverse mode may take for the stage values of a run: 256 MiB, a small part of what
+# machines have. Longer runs are computed a second time, piece by piece.
 STAGE_MEMORY = 2**28
 # The number of arrays that are saved of a state: q, p, λ, frame, local error, v.
 ROWS = 6
