@@ -320,7 +320,7 @@ def test_parts_have_their_times(monkeypatch):
     """Where the stage values of all steps would be too many, each part of them is a loop, that begins where the one
     before ended."""
     member = [x[0] for x in MEMBERS]
-    monkeypatch.setattr(importlib.import_module("geodyn._integrators.integrate"), "STAGE_MEMORY", 64)
+    monkeypatch.setattr(importlib.import_module("geodyn._integrators.run"), "STAGE_MEMORY", 64)
     jax.clear_caches()
     got = jax.jit(jax.value_and_grad(end, (0, 1, 2, 3)))(*member)
     monkeypatch.undo()

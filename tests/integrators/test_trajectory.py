@@ -400,7 +400,7 @@ def test_reverse_mode_in_parts(monkeypatch):
         return gd.integrate(PENDULUM, q, jnp.array([0.5]), t1=2.0, steps=24).q[-1, 0]
 
     whole = jax.jit(jax.grad(loss))(jnp.array([1.3]))
-    monkeypatch.setattr(sys.modules["geodyn._integrators.integrate"], "STAGE_MEMORY", 1000)
+    monkeypatch.setattr(sys.modules["geodyn._integrators.run"], "STAGE_MEMORY", 1000)
     jax.clear_caches()
     np.testing.assert_allclose(jax.jit(jax.grad(loss))(jnp.array([1.3])), whole, rtol=1e-13)
     monkeypatch.undo()
