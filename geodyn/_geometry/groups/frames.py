@@ -28,7 +28,7 @@ from geodyn._geometry.manifold.ways import STEPS, follow
 # A frame is the image of another by an isometry if its scalar products are the same, to this relative error. Seen are
 # up to 60 rounding errors, 1e-14, where the image is right, and all of the product where the way has left the space.
 SAME = 1e-10
-# The same in rounding errors, for single precision, in which those of all steps alone exceed SAME: 3 to 8 were seen, and
+# The same in rounding errors, for single precision, in which those of all steps alone exceed SAME. Seen are 3 to 8, and
 # the rest is margin.
 MOST_ROUNDINGS = 2**10
 
